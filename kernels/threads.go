@@ -1,0 +1,37 @@
+package kernels
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+)
+
+// workers returns how many goroutines to use for n pieces; threads <= 0 means GOMAXPROCS.
+func workers(threads, n int) int {
+	if threads <= 0 {
+		threads = runtime.GOMAXPROCS(0)
+	}
+	return max(1, min(threads, n))
+}
+
+// parallel calls f for every i in [0, n), from at most threads goroutines, and waits.
+// Who gets which i is left to chance, so f(i) must not depend on it.
+func parallel(threads, n int, f func(i int)) {
+	w := workers(threads, n)
+	if w == 1 {
+		for i := range n {
+			f(i)
+		}
+		return
+	}
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range w {
+		wg.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				f(i)
+			}
+		})
+	}
+	wg.Wait()
+}
