@@ -1,0 +1,63 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"bonsai/cache"
+)
+
+// A Store holds results under their key and blobs under their digest. It is safe for
+// concurrent use. One that also has a method Remove(cache.Digest) error is asked to
+// drop transient artifacts that nothing needs any more.
+type Store interface {
+	Lookup(k cache.Key) (cache.Result, error) // any error is a miss
+	Record(k cache.Key, r cache.Result) error
+	Create() (cache.Writer, error)
+	Open(d cache.Digest) (cache.Blob, error)
+	Stat(d cache.Digest) (size int64, err error)
+}
+
+// Sources finds the digest of a user's file.
+type Sources interface {
+	SourceDigest(ctx context.Context, path string) (cache.Output, error)
+}
+
+// History remembers the last key of each action, to say what changed since.
+type History interface {
+	Last(id string) (cache.Key, bool)
+	SetLast(id string, k cache.Key) error
+}
+
+// A Locker keeps two builds from running the same action at once. Lock calls waiting
+// with a description of the holder if it has to wait.
+type Locker interface {
+	Lock(ctx context.Context, k cache.Key, waiting func(holder string)) (unlock func(), err error)
+}
+
+// remover is what a Store may also be.
+type remover interface {
+	Remove(d cache.Digest) error
+}
+
+// Options say how to build. Only Store is required.
+type Options struct {
+	Store   Store
+	Sources Sources // nil: each file is hashed anew
+	History History // nil: nothing is known of earlier builds
+	Locker  Locker  // nil: no other build uses the store
+
+	Recipe    string         // what History is told that the actions belong to
+	Workers   int            // actions that run at once; below 1: as many as there are CPUs
+	Pools     map[string]int // actions of a pool that run at once; a pool not listed has no limit of its own
+	Memory    int64          // bytes that running actions may need together; 0: no limit
+	KeepGoing bool           // after a failure, go on with what does not depend on it
+
+	// Emit is called with every event, from one goroutine, in order. The build waits
+	// for it. It may be nil.
+	Emit func(Event)
+
+	Now     func() time.Time // clock; nil leaves times and durations out of results
+	Version string           // of bonsai, for results
+	Backend string           // what computes, such as "go" or "xla:cuda", for results
+}
