@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/x448/float16"
+	"bonsai/kernels"
 )
 
 // chunk is how many elements are converted at a time: the buffer of raw bytes stays
@@ -71,13 +71,9 @@ func (f *File) ReadFloats(name string, x []float32, first int64) error {
 func decode(x []float32, b []byte, d DType) int {
 	switch d {
 	case BF16:
-		for i := range x {
-			x[i] = math.Float32frombits(uint32(binary.LittleEndian.Uint16(b[2*i:])) << 16)
-		}
+		kernels.BF16ToF32(x, b)
 	case F16:
-		for i := range x {
-			x[i] = float16.Frombits(binary.LittleEndian.Uint16(b[2*i:])).Float32()
-		}
+		kernels.F16ToF32(x, b)
 	default:
 		for i := range x {
 			x[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))

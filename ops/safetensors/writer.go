@@ -11,7 +11,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/x448/float16"
+	"bonsai/kernels"
 )
 
 // A Spec says what one tensor of a file to write will be.
@@ -170,37 +170,17 @@ func (w *Writer) WriteFloats(name string, x []float32) error {
 // encode fills b from x and returns the index of the first element that is not finite
 // in b, or -1.
 func encode(b []byte, x []float32, d DType) int {
-	bad := -1
-	for i := len(x) - 1; i >= 0; i-- {
-		var finite bool
-		switch d {
-		case F32:
-			v := math.Float32bits(x[i])
-			binary.LittleEndian.PutUint32(b[4*i:], v)
-			finite = v&0x7f800000 != 0x7f800000
-		case F16:
-			v := float16.Fromfloat32(x[i]).Bits()
-			binary.LittleEndian.PutUint16(b[2*i:], v)
-			finite = v&0x7c00 != 0x7c00
-		default:
-			v := toBF16(x[i])
-			binary.LittleEndian.PutUint16(b[2*i:], v)
-			finite = v&0x7f80 != 0x7f80
-		}
-		if !finite {
-			bad = i
+	switch d {
+	case BF16:
+		kernels.F32ToBF16(b, x)
+	case F16:
+		kernels.F32ToF16(b, x)
+	default:
+		for i, v := range x {
+			binary.LittleEndian.PutUint32(b[4*i:], math.Float32bits(v))
 		}
 	}
-	return bad
-}
-
-// toBF16 returns the upper half of x, rounded to nearest even.
-func toBF16(x float32) uint16 {
-	v := math.Float32bits(x)
-	if v&0x7fffffff > 0x7f800000 {
-		return uint16(v>>16) | 0x40 // a NaN must not round to infinity
-	}
-	return uint16((v + 0x7fff + v>>16&1) >> 16)
+	return decode(make([]float32, len(x)), b, d)
 }
 
 // Close checks that every tensor is complete. It does not close the file below.
