@@ -1,0 +1,116 @@
+package cache
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// hashBuffer is the read size when hashing a file: past 256 KiB nothing is gained.
+const hashBuffer = 256 << 10
+
+// isMarked reports whether nobody wrote to a blob since it was stored: its time is
+// still a whole second. By chance one write in a billion looks so.
+func isMarked(fi fs.FileInfo) bool {
+	return fi.Mode().IsRegular() && fi.ModTime().Nanosecond() == 0
+}
+
+// mark sets the time that isMarked looks for.
+func mark(path string, now time.Time) error {
+	return os.Chtimes(path, time.Time{}, now.Truncate(time.Second))
+}
+
+// checkTime hashes an open blob if its time says that it may have been changed.
+func (d *Dir) checkTime(digest Digest, f *os.File, fi fs.FileInfo) error {
+	if isMarked(fi) {
+		return nil
+	}
+	if s, err := stampOf(f); err == nil {
+		if known, ok := d.trusted.Load(digest); ok && known == s {
+			return nil
+		}
+	}
+	return d.rehash(digest, f)
+}
+
+// rehash hashes an open blob. A good one is marked, or remembered where marking is
+// not possible; a bad one is moved away.
+func (d *Dir) rehash(digest Digest, f *os.File) error {
+	before, err := stampOf(f)
+	if err != nil {
+		return fmt.Errorf("blob %s: %w", digest.Short(), err)
+	}
+	out, err := hashAll(context.Background(), f)
+	if err != nil {
+		return fmt.Errorf("blob %s: %w", digest.Short(), err)
+	}
+	if out.Digest != digest {
+		d.quarantine(f)
+		return &MissError{
+			What:   "blob " + digest.Short(),
+			Reason: fmt.Sprintf("its %d bytes have digest %s", out.Size, out.Digest.Short()),
+			Err:    ErrCorrupt,
+		}
+	}
+	if d.frozen || mark(f.Name(), d.now()) != nil {
+		d.trusted.Store(digest, before)
+	}
+	return nil
+}
+
+// quarantine moves a damaged file away, so that it is made again and can still be
+// looked at. f is open under its name in the store; if another file has that name by
+// now, that one stays. A file that cannot be moved stays, and stays a miss.
+func (d *Dir) quarantine(f *os.File) {
+	if d.frozen {
+		return
+	}
+	bad, err := f.Stat()
+	if err != nil {
+		return
+	}
+	if now, err := os.Stat(f.Name()); err != nil || !os.SameFile(bad, now) {
+		return
+	}
+	to := filepath.Join(d.path, quarantineDir)
+	if err := os.MkdirAll(to, 0o777); err != nil {
+		return
+	}
+	name := fmt.Sprintf("%s-%d", filepath.Base(f.Name()), d.now().Unix())
+	// The caller reports the damage, which matters more than a failure to tidy up.
+	_ = os.Rename(f.Name(), filepath.Join(to, name))
+}
+
+// hashAll hashes a file from its start, whatever its offset. It looks at ctx between
+// reads.
+func hashAll(ctx context.Context, f *os.File) (Output, error) {
+	h := sha256.New()
+	buf := make([]byte, hashBuffer)
+	var n int64
+	for {
+		if err := ctx.Err(); err != nil {
+			return Output{}, err
+		}
+		k, err := f.ReadAt(buf, n)
+		h.Write(buf[:k])
+		n += int64(k)
+		if errors.Is(err, io.EOF) {
+			return Output{Digest: sumOf(h), Size: n}, nil
+		}
+		if err != nil {
+			return Output{}, err
+		}
+	}
+}
+
+func sumOf(h hash.Hash) (d Digest) {
+	h.Sum(d[:0])
+	return d
+}

@@ -1,0 +1,297 @@
+package cache
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// The folders of a Dir.
+const (
+	blobsDir      = "blobs"      // ab/abcd…: bytes, named by digest, read-only
+	resultsDir    = "results"    // ab/abcd…: JSON, named by key
+	locksDir      = "locks"      // abcd…: one file a key that is being worked on
+	tempDir       = "tmp"        // what is being written
+	quarantineDir = "quarantine" // what was found damaged, kept for a week
+	sourcesFile   = "sources"    // journal: digests of users' files
+	historyFile   = "history"    // journal: last key of each action
+)
+
+// cacheTag marks the folder for backup programs, which leave out what can be made
+// again (bford.info/cachedir).
+const cacheTag = "Signature: 8a477f597d28d172789f06886806bc55\n# Written by bonsai: made again when missing.\n"
+
+// A Dir is a store in a folder. It is safe for concurrent use, by any number of
+// processes. Nothing is visible before it is whole and durable, and nothing in the
+// folder needs a human's hand after a crash: locks die with their process, and
+// leftovers are swept on a later opening.
+//
+// A blob is written once, made read-only, and its modification time is set to a whole
+// second. A later write by anyone, say through a hard link that Export made, gives it
+// a time with a fraction; such a blob is hashed again before it is trusted. On file
+// systems that keep no fractions, and against decay of the disk, only sizes are
+// checked on use; Verify hashes.
+type Dir struct {
+	path     string
+	now      func() time.Time
+	frozen   bool // opened by OpenReadOnly
+	openTemp func(path string) (tempFile, error)
+
+	sources *sources
+	history *history
+	trusted sync.Map // Digest → stamp of a blob that was hashed but could not be marked
+}
+
+// OpenDir opens the store in the folder path, which is made if it is missing, and
+// sweeps what killed writers left behind. now is the clock.
+//
+// A folder that exists and cannot be written serves reads; what would write then
+// returns an ErrReadOnly.
+func OpenDir(path string, now func() time.Time) (*Dir, error) {
+	d, err := newDir(path, now)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.prepare(); err != nil {
+		return nil, err
+	}
+	d.sweep()
+	return d, nil
+}
+
+// OpenReadOnly opens the store in the folder path to look at it. It makes, changes
+// and deletes nothing, now and later; what would write returns an ErrReadOnly. A
+// folder that is missing is an empty store.
+func OpenReadOnly(path string, now func() time.Time) (*Dir, error) {
+	d, err := newDir(path, now)
+	if err != nil {
+		return nil, err
+	}
+	d.frozen = true
+	return d, nil
+}
+
+func newDir(path string, now func() time.Time) (*Dir, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("cache: %w", err)
+	}
+	return &Dir{
+		path:     path,
+		now:      now,
+		openTemp: openTemp,
+		sources:  newSources(filepath.Join(path, sourcesFile)),
+		history:  newHistory(filepath.Join(path, historyFile)),
+	}, nil
+}
+
+// prepare makes the folders. That they cannot be made is an error only if there is
+// nothing to read either.
+func (d *Dir) prepare() error {
+	for _, name := range []string{blobsDir, resultsDir, locksDir, tempDir} {
+		err := os.MkdirAll(filepath.Join(d.path, name), 0o777)
+		if err == nil {
+			continue
+		}
+		fi, statErr := os.Stat(d.path)
+		if statErr != nil || !fi.IsDir() || !isReadOnly(err) {
+			return d.writeError(err)
+		}
+		return nil
+	}
+	tag := filepath.Join(d.path, "CACHEDIR.TAG")
+	if _, err := os.Lstat(tag); errors.Is(err, fs.ErrNotExist) {
+		// A cache without its tag works as well.
+		_ = os.WriteFile(tag, []byte(cacheTag), 0o666)
+	}
+	return nil
+}
+
+// Path returns the absolute path of the folder.
+func (d *Dir) Path() string { return d.path }
+
+// Lookup returns the result of an action. A result that is missing, damaged, or of
+// another format is an ErrMiss with the reason. The sizes of the blobs that are there
+// are checked against the result; whether all are there is not: see Stat.
+func (d *Dir) Lookup(k Key) (Result, error) {
+	path := d.resultPath(k)
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Result{}, noResult(k)
+	}
+	if err != nil {
+		return Result{}, fmt.Errorf("result %s: %w", k.Short(), err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(f)
+	if err != nil {
+		return Result{}, fmt.Errorf("result %s: %w", k.Short(), err)
+	}
+	r, err := decodeResult(b)
+	if err != nil {
+		return Result{}, d.badResult(k, f, err)
+	}
+	return r, d.checkSizes(k, r)
+}
+
+// badResult moves a result that cannot be read away, unless a newer bonsai reads it.
+func (d *Dir) badResult(k Key, f *os.File, err error) error {
+	miss := &MissError{What: "result " + k.Short(), Reason: err.Error()}
+	if _, other := errors.AsType[*FormatError](err); other {
+		return miss
+	}
+	miss.Err = ErrCorrupt
+	d.quarantine(f)
+	return miss
+}
+
+// checkSizes compares the blobs of r that are there with what r says of them.
+func (d *Dir) checkSizes(k Key, r Result) error {
+	for i, o := range r.Outputs {
+		fi, err := os.Stat(d.blobPath(o.Digest))
+		if err != nil || fi.Size() == o.Size {
+			continue
+		}
+		if f, err := os.Open(d.blobPath(o.Digest)); err == nil {
+			d.quarantine(f)
+			f.Close()
+		}
+		return &MissError{
+			What:   "result " + k.Short(),
+			Reason: fmt.Sprintf("output %d has %d bytes, not %d", i, fi.Size(), o.Size),
+			Err:    ErrCorrupt,
+		}
+	}
+	return nil
+}
+
+// Record keeps the result of an action, in place of an earlier one, durably.
+func (d *Dir) Record(k Key, r Result) error {
+	b, err := encodeResult(r)
+	if err != nil {
+		return fmt.Errorf("result %s: %w", k.Short(), err)
+	}
+	return d.writeFile(d.resultPath(k), b)
+}
+
+// encodeResult returns the file of a result: two JSON values, one a line. The second
+// is the SHA-256 of the first, so that a damaged result is not taken for another.
+func encodeResult(r Result) ([]byte, error) {
+	b, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(b)
+	b = append(b, "\n\""...)
+	b = hex.AppendEncode(b, sum[:])
+	return append(b, "\"\n"...), nil
+}
+
+func decodeResult(b []byte) (Result, error) {
+	const tail = len("\n\"") + 2*sha256.Size + len("\"\n")
+	if len(b) < tail {
+		return Result{}, fmt.Errorf("result of %d bytes is cut short", len(b))
+	}
+	body, end := b[:len(b)-tail], b[len(b)-tail:]
+	sum, err := ParseDigest(string(end[2 : tail-2]))
+	if err != nil || sum != DigestOf(body) {
+		return Result{}, errors.New("checksum of the result does not match")
+	}
+	var r Result
+	if err := json.Unmarshal(body, &r); err != nil {
+		return Result{}, fmt.Errorf("decode result: %w", err)
+	}
+	return r, nil
+}
+
+// Open returns a blob for reading. A blob that is missing is an ErrMiss; one that was
+// changed after it was stored is moved away and an ErrCorrupt.
+func (d *Dir) Open(digest Digest) (Blob, error) {
+	f, err := d.open(digest)
+	if err != nil {
+		return nil, err
+	}
+	fi, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("blob %s: %w", digest.Short(), err)
+	}
+	if err := d.checkTime(digest, f, fi); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return &fileBlob{file: f, size: fi.Size()}, nil
+}
+
+// Stat returns the size of a blob in bytes, or the error that Open would.
+func (d *Dir) Stat(digest Digest) (int64, error) {
+	fi, err := os.Stat(d.blobPath(digest))
+	if err == nil && isMarked(fi) {
+		return fi.Size(), nil
+	}
+	b, err := d.Open(digest)
+	if err != nil {
+		return 0, err
+	}
+	defer b.Close()
+	return b.Size(), nil
+}
+
+// Verify hashes a blob. It returns nil if the blob is whole; a damaged one is moved
+// away and an ErrCorrupt.
+func (d *Dir) Verify(digest Digest) error {
+	f, err := d.open(digest)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return d.rehash(digest, f)
+}
+
+// Remove deletes a blob, if it is there. Whoever has it open can read on.
+func (d *Dir) Remove(digest Digest) error {
+	if d.frozen {
+		return d.writeError(ErrReadOnly)
+	}
+	err := os.Remove(d.blobPath(digest))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return d.writeError(err)
+}
+
+func (d *Dir) open(digest Digest) (*os.File, error) {
+	f, err := os.Open(d.blobPath(digest))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, noBlob(digest)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("blob %s: %w", digest.Short(), err)
+	}
+	return f, nil
+}
+
+func (d *Dir) blobPath(digest Digest) string    { return d.shard(blobsDir, digest.String()) }
+func (d *Dir) resultPath(k Key) string          { return d.shard(resultsDir, k.String()) }
+func (d *Dir) shard(folder, name string) string { return filepath.Join(d.path, folder, name[:2], name) }
+
+// A fileBlob is a Blob of a Dir.
+type fileBlob struct {
+	file *os.File
+	size int64
+}
+
+func (b *fileBlob) ReadAt(p []byte, off int64) (int, error) { return b.file.ReadAt(p, off) }
+func (b *fileBlob) Close() error                            { return b.file.Close() }
+func (b *fileBlob) Size() int64                             { return b.size }
+
+// File returns the open file, for memory maps. It is closed with the blob.
+func (b *fileBlob) File() *os.File { return b.file }

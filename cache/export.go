@@ -1,0 +1,110 @@
+package cache
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// How Export put a blob at a user's path.
+const (
+	Present  = "present"  // the file was there already, with these bytes
+	Reflink  = "reflink"  // a file that shares its blocks with the blob until one is written
+	Hardlink = "hardlink" // a second, read-only name of the blob
+	Copy     = "copy"     // a file of its own
+)
+
+// Export puts a blob at path, which it replaces, and says how: Present, Reflink,
+// Hardlink or Copy, the first that is possible. The folder is made if it is missing.
+// At any moment path is absent, the old file, or the whole new one.
+//
+// A hard link is read-only for everyone, since a write through it would change the
+// blob under its digest; whoever wants to edit the file copies it. A write by someone
+// whom that does not stop is noticed: see Dir. A link costs no room but must be on
+// the file system of the cache.
+func (d *Dir) Export(digest Digest, path string) (how string, err error) {
+	f, err := d.open(digest)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	fi, err := f.Stat()
+	if err == nil {
+		err = d.checkTime(digest, f, fi)
+	}
+	if err != nil {
+		return "", err
+	}
+	if d.isPresent(digest, fi, path) {
+		return Present, nil
+	}
+	how, err = d.export(digest, f, path)
+	if err != nil && isFull(err) {
+		err = fmt.Errorf("%w: %w", ErrFull, err)
+	}
+	return how, err
+}
+
+// isPresent reports whether path is the blob already, or a file with its bytes.
+func (d *Dir) isPresent(digest Digest, blob fs.FileInfo, path string) bool {
+	fi, err := os.Lstat(path)
+	if err != nil || !fi.Mode().IsRegular() || fi.Size() != blob.Size() {
+		return false
+	}
+	if os.SameFile(fi, blob) {
+		return true
+	}
+	st, err := stampAt(path)
+	if err != nil {
+		return false
+	}
+	out, ok := d.sources.find(st)
+	return ok && out.Digest == digest
+}
+
+// export makes the file beside path and renames it.
+func (d *Dir) export(digest Digest, blob *os.File, path string) (how string, err error) {
+	dir, base := filepath.Split(path)
+	if err := os.MkdirAll(filepath.Clean(dir), 0o777); err != nil {
+		return "", err
+	}
+	temp := filepath.Join(dir, "."+base+"."+rand.Text()[:8])
+	defer os.Remove(temp)
+	switch {
+	case reflink(blob, temp) == nil:
+		how = Reflink
+	case os.Link(blob.Name(), temp) == nil:
+		how = Hardlink
+	default:
+		if how, err = Copy, d.copyBlob(digest, blob, temp); err != nil {
+			return "", err
+		}
+	}
+	if err := replace(temp, path); err != nil {
+		return "", err
+	}
+	return how, syncDir(filepath.Clean(dir))
+}
+
+// copyBlob copies a blob, and checks its digest since it reads it all.
+func (d *Dir) copyBlob(digest Digest, blob *os.File, path string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return err
+	}
+	h := sha256.New()
+	_, err = io.Copy(io.MultiWriter(f, h), blob)
+	if err == nil && sumOf(h) != digest {
+		d.quarantine(blob)
+		err = &MissError{What: "blob " + digest.Short(), Reason: "its bytes have another digest", Err: ErrCorrupt}
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}

@@ -1,0 +1,11 @@
+//go:build !linux && !darwin
+
+package cache
+
+import (
+	"errors"
+	"os"
+)
+
+// reflink is not possible here.
+func reflink(*os.File, string) error { return errors.ErrUnsupported }

@@ -1,0 +1,97 @@
+package cache
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+	"unicode/utf8"
+)
+
+// resultFormat is the version of the JSON form of a Result. It changes when an older
+// bonsai could misread a newer result, not when a field is added.
+const resultFormat = 1
+
+// An Output is one blob that an action produced, or a user's file.
+type Output struct {
+	Digest Digest `json:"digest"`
+	Size   int64  `json:"size"` // bytes
+}
+
+// A Result is what came of running an action once. Only Outputs decides anything;
+// the rest is provenance, for people and for estimates.
+type Result struct {
+	Outputs    []Output
+	Manifest   string        // the text whose hash is the key
+	Note       string        // what the op said at the end, such as "relative error 0.279"
+	Backend    string        // what computed it, such as "go" or "xla:cuda"
+	Started    time.Time     // wall clock
+	Duration   time.Duration // from start to the last output stored
+	PeakMemory int64         // bytes; 0 if not measured
+	Version    string        // of bonsai
+}
+
+// A FormatError says that a stored result is of a form that this version does not read.
+type FormatError struct {
+	Format int
+}
+
+// Error implements error.
+func (e *FormatError) Error() string {
+	return fmt.Sprintf("result has format %d, and this version reads %d", e.Format, resultFormat)
+}
+
+// resultJSON is the JSON form of a Result.
+type resultJSON struct {
+	Format     int       `json:"format"`
+	Outputs    []Output  `json:"outputs"`
+	Note       string    `json:"note,omitempty"`
+	Backend    string    `json:"backend,omitempty"`
+	Version    string    `json:"version,omitempty"`
+	Started    time.Time `json:"started"`
+	Duration   int64     `json:"duration_ns"`
+	PeakMemory int64     `json:"peak_memory_bytes,omitempty"`
+	Manifest   string    `json:"manifest"`
+}
+
+// MarshalJSON implements json.Marshaler. It returns an error if a text is not UTF-8,
+// which JSON would change silently, or if the time is out of JSON's range.
+func (r Result) MarshalJSON() ([]byte, error) {
+	for _, s := range []string{r.Manifest, r.Note, r.Backend, r.Version} {
+		if !utf8.ValidString(s) {
+			return nil, fmt.Errorf("text of a result is not UTF-8: %.80q", s)
+		}
+	}
+	return json.Marshal(resultJSON{
+		Format: resultFormat, Outputs: append([]Output{}, r.Outputs...), Manifest: r.Manifest, Note: r.Note,
+		Backend: r.Backend, Version: r.Version, Started: r.Started.UTC(),
+		Duration: int64(r.Duration), PeakMemory: r.PeakMemory,
+	})
+}
+
+// UnmarshalJSON implements json.Unmarshaler. It returns a *FormatError for a result
+// of another format, and ignores fields it does not know.
+func (r *Result) UnmarshalJSON(b []byte) error {
+	var head struct {
+		Format int `json:"format"`
+	}
+	if err := json.Unmarshal(b, &head); err != nil {
+		return err
+	}
+	if head.Format != resultFormat {
+		return &FormatError{Format: head.Format}
+	}
+	var j resultJSON
+	if err := json.Unmarshal(b, &j); err != nil {
+		return err
+	}
+	for i, o := range j.Outputs {
+		if o.Size < 0 {
+			return fmt.Errorf("output %d has size %d", i, o.Size)
+		}
+	}
+	*r = Result{
+		Outputs: j.Outputs, Manifest: j.Manifest, Note: j.Note, Backend: j.Backend, Version: j.Version,
+		Started: j.Started, Duration: time.Duration(j.Duration), PeakMemory: j.PeakMemory,
+	}
+	return nil
+}

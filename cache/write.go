@@ -1,0 +1,202 @@
+package cache
+
+import (
+	"bufio"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// writeBuffer joins small writes: ops write headers and rows of a few bytes.
+const writeBuffer = 64 << 10
+
+// A tempFile is a new file that only its writer knows: an *os.File, but for tests of
+// disks that fill up.
+type tempFile interface {
+	io.WriteCloser
+	Name() string
+	Sync() error
+}
+
+// openTemp makes a new file and locks it, so that sweep can tell it from a leftover.
+func openTemp(path string) (tempFile, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	// Where locks do not exist, the age alone tells.
+	_, _ = tryLock(f)
+	return f, nil
+}
+
+// temp makes a new file in the file system of the store.
+func (d *Dir) temp() (tempFile, error) {
+	if d.frozen {
+		return nil, d.writeError(ErrReadOnly)
+	}
+	path := filepath.Join(d.path, tempDir, fmt.Sprintf("%d-%s", os.Getpid(), rand.Text()))
+	f, err := d.openTemp(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = os.MkdirAll(filepath.Dir(path), 0o777); err == nil {
+			f, err = d.openTemp(path)
+		}
+	}
+	return f, d.writeError(err)
+}
+
+// Create starts a new blob.
+func (d *Dir) Create() (Writer, error) {
+	f, err := d.temp()
+	if err != nil {
+		return nil, err
+	}
+	w := &dirWriter{d: d, file: f, hash: sha256.New()}
+	w.buf = bufio.NewWriterSize(writerFunc(w.flush), writeBuffer)
+	return w, nil
+}
+
+// A dirWriter is a Writer of a Dir; file is nil once it is finished.
+type dirWriter struct {
+	d    *Dir
+	file tempFile
+	buf  *bufio.Writer
+	hash hash.Hash
+	size int64
+}
+
+// writerFunc makes a function a writer.
+type writerFunc func(p []byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+// Write implements io.Writer. An error stays: all later calls return it.
+func (w *dirWriter) Write(p []byte) (int, error) {
+	if w.file == nil {
+		return 0, errFinished
+	}
+	n, err := w.buf.Write(p)
+	return n, w.d.writeError(err)
+}
+
+// flush writes and hashes what the buffer holds.
+func (w *dirWriter) flush(p []byte) (int, error) {
+	n, err := w.file.Write(p)
+	w.hash.Write(p[:n])
+	w.size += int64(n)
+	return n, err
+}
+
+// Commit implements Writer.
+func (w *dirWriter) Commit() (Output, error) {
+	if w.file == nil {
+		return Output{}, errFinished
+	}
+	if err := w.buf.Flush(); err != nil {
+		return Output{}, errors.Join(w.d.writeError(err), w.Abort())
+	}
+	f := w.file
+	w.file = nil
+	out := Output{Digest: sumOf(w.hash), Size: w.size}
+	if size, err := w.d.Stat(out.Digest); err == nil && size == out.Size {
+		return out, w.d.discard(f)
+	}
+	return out, w.d.publish(f, w.d.blobPath(out.Digest), true)
+}
+
+// Abort implements Writer.
+func (w *dirWriter) Abort() error {
+	if w.file == nil {
+		return nil
+	}
+	f := w.file
+	w.file = nil
+	return w.d.discard(f)
+}
+
+// discard drops a temporary file. That it could not be closed does not matter.
+func (d *Dir) discard(f tempFile) error {
+	f.Close()
+	return d.writeError(os.Remove(f.Name()))
+}
+
+// writeFile replaces the file path with b, atomically and durably.
+func (d *Dir) writeFile(path string, b []byte) error {
+	f, err := d.temp()
+	if err != nil {
+		return err
+	}
+	if _, err := f.Write(b); err != nil {
+		return errors.Join(d.writeError(err), d.discard(f))
+	}
+	return d.publish(f, path, false)
+}
+
+// publish gives a temporary file its name in the store, durably; blobs become
+// read-only and get their mark. If that fails nothing of the file is left.
+func (d *Dir) publish(f tempFile, path string, blob bool) error {
+	err := f.Sync()
+	if err == nil && blob {
+		err = d.seal(f.Name())
+	}
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	if err == nil {
+		err = rename(f.Name(), path)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+		return d.writeError(err)
+	}
+	return d.writeError(syncDir(filepath.Dir(path)))
+}
+
+// seal makes a file read-only and marks it.
+func (d *Dir) seal(path string) error {
+	fi, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if err := os.Chmod(path, fi.Mode().Perm()&0o444); err != nil {
+		return err
+	}
+	// A blob that cannot be marked is hashed again when it is used.
+	_ = mark(path, d.now())
+	return nil
+}
+
+// rename renames a file into a folder, which is made if it is missing.
+func rename(from, to string) error {
+	err := replace(from, to)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	dir := filepath.Dir(to)
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	if err := syncDir(filepath.Dir(dir)); err != nil {
+		return err
+	}
+	return replace(from, to)
+}
+
+// writeError says what a failed write to the store means for its caller.
+func (d *Dir) writeError(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, ErrReadOnly), errors.Is(err, ErrFull):
+	case isReadOnly(err):
+		err = fmt.Errorf("%w: %w", ErrReadOnly, err)
+	case isFull(err):
+		err = fmt.Errorf("%w: %w", ErrFull, err)
+	}
+	return fmt.Errorf("cache %s: %w", d.path, err)
+}
