@@ -19,6 +19,7 @@ require (
 	github.com/dominikbraun/graph v0.23.0 // indirect
 	github.com/go-logr/logr v1.4.3 // indirect
 	github.com/gomlx/gomlx v0.27.3 // indirect
+	github.com/google/go-cmp v0.7.0 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/hashicorp/hcl/v2 v2.25.0 // indirect
 	github.com/klauspost/compress v1.17.9 // indirect
