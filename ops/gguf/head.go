@@ -244,17 +244,17 @@ func (f *File) place(size int64) error {
 		order[i] = &f.tensors[i]
 	}
 	slices.SortStableFunc(order, func(a, b *Tensor) int { return cmp.Compare(a.offset, b.offset) })
-	var end int64
+	begin, end := int64(-1), int64(0)
 	for i, t := range order {
 		switch {
 		case t.offset%f.alignment != 0:
 			return refuse("tensor %s: offset %d is not a multiple of %d", quote(t.Name), t.offset, f.alignment)
-		case i > 0 && (t.offset < end || t.offset == order[i-1].offset):
+		case t.offset < end || t.offset == begin:
 			return refuse("tensor %s at offset %d overlaps %s, which ends at %d", quote(t.Name), t.offset, quote(order[i-1].Name), end)
 		case max(t.size, 0) > size-f.data-t.offset:
 			return refuse("truncated: tensor %s of %d bytes at offset %d, the file holds %d bytes of tensors", quote(t.Name), t.size, t.offset, size-f.data)
 		}
-		end = t.offset + max(t.size, 0)
+		begin, end = t.offset, t.offset+max(t.size, 0)
 		t.offset += f.data
 	}
 	return nil
