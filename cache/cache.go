@@ -27,7 +27,8 @@ var ErrCorrupt = errors.New("damaged in the cache")
 // ErrReadOnly says that the cache cannot be written.
 var ErrReadOnly = errors.New("the cache is read-only")
 
-// ErrFull says that the disk that holds the cache, or its quota, has no room left.
+// ErrFull says that a disk, that of the cache or of an exported file, has no room
+// left, or the quota on it.
 var ErrFull = errors.New("the disk is full")
 
 // A MissError says what a store does not have and why.

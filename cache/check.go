@@ -32,6 +32,9 @@ func (d *Dir) checkTime(digest Digest, f *os.File, fi fs.FileInfo) error {
 	if isMarked(fi) {
 		return nil
 	}
+	if !fi.Mode().IsRegular() {
+		return d.badBlob(digest, f, "it is not a file")
+	}
 	if s, err := stampOf(f); err == nil {
 		if known, ok := d.trusted.Load(digest); ok && known == s {
 			return nil
@@ -40,8 +43,8 @@ func (d *Dir) checkTime(digest Digest, f *os.File, fi fs.FileInfo) error {
 	return d.rehash(digest, f)
 }
 
-// rehash hashes an open blob. A good one is marked, or remembered where marking is
-// not possible; a bad one is moved away.
+// rehash hashes an open blob. A good one is trusted from then on; a bad one, or one
+// that cannot be read, is moved away.
 func (d *Dir) rehash(digest Digest, f *os.File) error {
 	before, err := stampOf(f)
 	if err != nil {
@@ -49,20 +52,29 @@ func (d *Dir) rehash(digest Digest, f *os.File) error {
 	}
 	out, err := hashAll(context.Background(), f)
 	if err != nil {
-		return fmt.Errorf("blob %s: %w", digest.Short(), err)
+		return d.badBlob(digest, f, err.Error())
 	}
 	if out.Digest != digest {
-		d.quarantine(f)
-		return &MissError{
-			What:   "blob " + digest.Short(),
-			Reason: fmt.Sprintf("its %d bytes have digest %s", out.Size, out.Digest.Short()),
-			Err:    ErrCorrupt,
-		}
+		return d.badBlob(digest, f, fmt.Sprintf("its %d bytes have digest %s", out.Size, out.Digest.Short()))
 	}
-	if d.frozen || mark(f.Name(), d.now()) != nil {
-		d.trusted.Store(digest, before)
+	// One that was written to meanwhile is looked at again next time.
+	if after, err := stampOf(f); err == nil && after.Modified == before.Modified {
+		d.trust(digest, f.Name(), after)
 	}
 	return nil
+}
+
+// trust marks a good blob, or remembers it for this process if that is not possible.
+func (d *Dir) trust(digest Digest, path string, st stamp) {
+	if d.frozen || mark(path, d.now()) != nil {
+		d.trusted.Store(digest, st)
+	}
+}
+
+// badBlob moves a blob away and returns why.
+func (d *Dir) badBlob(digest Digest, f *os.File, reason string) error {
+	d.quarantine(f)
+	return &MissError{What: "blob " + digest.Short(), Reason: reason, Err: ErrCorrupt}
 }
 
 // quarantine moves a damaged file away, so that it is made again and can still be

@@ -45,8 +45,8 @@ type Dir struct {
 	frozen   bool // opened by OpenReadOnly
 	openTemp func(path string) (tempFile, error)
 
-	sources *sources
-	history *history
+	sources *journal[fileID, source]
+	history *journal[string, Key]
 	trusted sync.Map // Digest → stamp of a blob that was hashed but could not be marked
 }
 
@@ -84,13 +84,15 @@ func newDir(path string, now func() time.Time) (*Dir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cache: %w", err)
 	}
-	return &Dir{
+	d := &Dir{
 		path:     path,
 		now:      now,
 		openTemp: openTemp,
 		sources:  newSources(filepath.Join(path, sourcesFile)),
 		history:  newHistory(filepath.Join(path, historyFile)),
-	}, nil
+	}
+	d.sources.rewrite, d.history.rewrite = d.writeFile, d.writeFile
+	return d, nil
 }
 
 // prepare makes the folders. That they cannot be made is an error only if there is
@@ -133,7 +135,7 @@ func (d *Dir) Lookup(k Key) (Result, error) {
 	defer f.Close()
 	b, err := io.ReadAll(f)
 	if err != nil {
-		return Result{}, fmt.Errorf("result %s: %w", k.Short(), err)
+		return Result{}, d.badResult(k, f, err)
 	}
 	r, err := decodeResult(b)
 	if err != nil {

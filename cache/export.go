@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 )
 
 // How Export put a blob at a user's path.
@@ -44,10 +45,14 @@ func (d *Dir) Export(digest Digest, path string) (how string, err error) {
 		return Present, nil
 	}
 	how, err = d.export(digest, f, path)
-	if err != nil && isFull(err) {
-		err = fmt.Errorf("%w: %w", ErrFull, err)
+	switch {
+	case err == nil:
+		return how, nil
+	case isFull(err):
+		return "", fmt.Errorf("export %s: %w: %w", path, ErrFull, err)
+	default:
+		return "", fmt.Errorf("export %s: %w", path, err)
 	}
-	return how, err
 }
 
 // isPresent reports whether path is the blob already, or a file with its bytes.
@@ -63,32 +68,49 @@ func (d *Dir) isPresent(digest Digest, blob fs.FileInfo, path string) bool {
 	if err != nil {
 		return false
 	}
-	out, ok := d.sources.find(st)
+	out, ok := d.knownSource(st)
 	return ok && out.Digest == digest
 }
 
 // export makes the file beside path and renames it.
 func (d *Dir) export(digest Digest, blob *os.File, path string) (how string, err error) {
 	dir, base := filepath.Split(path)
-	if err := os.MkdirAll(filepath.Clean(dir), 0o777); err != nil {
+	dir = filepath.Clean(dir)
+	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return "", err
 	}
 	temp := filepath.Join(dir, "."+base+"."+rand.Text()[:8])
 	defer os.Remove(temp)
 	switch {
 	case reflink(blob, temp) == nil:
-		how = Reflink
+		how, err = Reflink, d.place(digest, temp, path)
 	case os.Link(blob.Name(), temp) == nil:
-		how = Hardlink
+		how, err = Hardlink, replace(temp, path)
 	default:
-		if how, err = Copy, d.copyBlob(digest, blob, temp); err != nil {
-			return "", err
+		how, err = Copy, d.copyBlob(digest, blob, temp)
+		if err == nil {
+			err = d.place(digest, temp, path)
 		}
 	}
-	if err := replace(temp, path); err != nil {
+	if err != nil {
 		return "", err
 	}
-	return how, syncDir(filepath.Clean(dir))
+	return how, syncDir(dir)
+}
+
+// place renames a finished file and remembers its digest, so that it is not exported
+// again. That is safe at once because its time is set to one in the past: whoever
+// writes to the file, however soon, sets another.
+func (d *Dir) place(digest Digest, temp, path string) error {
+	at := d.now().Add(-racy).Truncate(time.Second)
+	marked := mark(temp, at) == nil
+	if err := replace(temp, path); err != nil {
+		return err
+	}
+	if st, err := stampAt(path); err == nil && marked && st.Modified == at.UnixNano() {
+		d.rememberSource(st, digest)
+	}
+	return nil
 }
 
 // copyBlob copies a blob, and checks its digest since it reads it all.
@@ -100,8 +122,7 @@ func (d *Dir) copyBlob(digest Digest, blob *os.File, path string) error {
 	h := sha256.New()
 	_, err = io.Copy(io.MultiWriter(f, h), blob)
 	if err == nil && sumOf(h) != digest {
-		d.quarantine(blob)
-		err = &MissError{What: "blob " + digest.Short(), Reason: "its bytes have another digest", Err: ErrCorrupt}
+		err = d.badBlob(digest, blob, "its bytes have another digest")
 	}
 	if err == nil {
 		err = f.Sync()

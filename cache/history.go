@@ -5,43 +5,31 @@ import (
 	"strings"
 )
 
-// history remembers the last key of each action.
-type history struct {
-	journal
-	last map[string]Key
+// newHistory returns the journal of the last key of each action.
+func newHistory(path string) *journal[string, Key] {
+	return &journal[string, Key]{
+		path:   path,
+		encode: func(id string, k Key) string { return strconv.Quote(id) + " " + k.String() },
+		decode: parseLast,
+	}
 }
 
-func newHistory(path string) *history {
-	h := &history{last: make(map[string]Key)}
-	h.path = path
-	h.take = h.learn
-	return h
-}
-
-// learn takes a line of the journal: the quoted id, a space, the key.
-func (h *history) learn(text string) {
+func parseLast(text string) (id string, k Key, ok bool) {
 	quoted, err := strconv.QuotedPrefix(text)
 	if err != nil {
-		return
+		return "", Key{}, false
 	}
-	id, err := strconv.Unquote(quoted)
+	id, err = strconv.Unquote(quoted)
 	if err != nil {
-		return
+		return "", Key{}, false
 	}
-	if k, err := ParseKey(strings.TrimPrefix(text[len(quoted):], " ")); err == nil {
-		h.last[id] = k
-	}
+	k, err = ParseKey(strings.TrimPrefix(text[len(quoted):], " "))
+	return id, k, err == nil
 }
 
 // Last returns the key that SetLast gave to id, in this process or another.
 func (d *Dir) Last(id string) (Key, bool) {
-	h := d.history
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	// A history that cannot be read is an empty one: it explains, and decides nothing.
-	_ = h.refresh()
-	k, ok := h.last[id]
-	return k, ok
+	return d.history.get(id, func(Key, bool) bool { return false })
 }
 
 // SetLast remembers k as the last key of id. It writes nothing if it is that already.
@@ -49,18 +37,8 @@ func (d *Dir) SetLast(id string, k Key) error {
 	if d.frozen {
 		return d.writeError(ErrReadOnly)
 	}
-	h := d.history
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if err := h.refresh(); err != nil {
-		return d.writeError(err)
-	}
-	if old, ok := h.last[id]; ok && old == k {
+	if old, ok := d.Last(id); ok && old == k {
 		return nil
 	}
-	if err := h.append(strconv.Quote(id) + " " + k.String()); err != nil {
-		return d.writeError(err)
-	}
-	h.last[id] = k
-	return nil
+	return d.writeError(d.history.set(id, k, true))
 }

@@ -2,37 +2,97 @@ package cache
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 )
 
-// A journal is a file of lines that any number of processes append to without a lock.
+const (
+	// minCompact is how many lines a journal has at least when it is rewritten: a
+	// shorter one is read in less than a millisecond.
+	minCompact = 4096
+
+	// maxEntries bounds a journal: beyond it, rewriting drops the older half. A
+	// hundred thousand lines are read in some 40 ms.
+	maxEntries = 100_000
+)
+
+// A journal is a map on disk that any number of processes add to without a lock, each
+// by appending a line. The last line of a name counts.
 //
 // A line is a line feed, the CRC-32C of its text in hex, a space, and the text; it is
 // written by one call. Because the line feed comes first, a line that a crash cut
-// short spoils no other: its checksum fails and it is skipped. What is lost with lost
-// power is only remembered, never relied upon, so nothing is synced.
-type journal struct {
-	path string
-	take func(text string) // gets each good line, in the order of the file
+// short spoils no other: its checksum fails and it is skipped. What a journal holds is
+// only remembered, never relied upon, so nothing is synced, and a line that another
+// process appends while the file is rewritten may be lost.
+type journal[K comparable, V any] struct {
+	path    string
+	encode  func(K, V) string
+	decode  func(text string) (K, V, bool)
+	rewrite func(path string, b []byte) error // replaces a file atomically
 
-	mu    sync.Mutex
-	file  fs.FileInfo // what was read, nil before
-	read  int64       // bytes of it that need no second look
-	lines int         // lines read
+	mu      sync.Mutex
+	entries map[K]entry[V]
+	file    fs.FileInfo // what was read, nil before
+	read    int64       // bytes of it that need no second look
+	lines   int         // good lines read
+}
+
+// An entry is a value and the number of its line.
+type entry[V any] struct {
+	value V
+	line  int
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
+// get returns the value of k. If fresh says no to what is known, it first reads what
+// others appended; a file that cannot be read is an empty one.
+func (j *journal[K, V]) get(k K, fresh func(V, bool) bool) (V, bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	e, ok := j.entries[k]
+	if !fresh(e.value, ok) {
+		_ = j.refresh()
+		e, ok = j.entries[k]
+	}
+	return e.value, ok
+}
+
+// set gives k a value in this process and, if keep is set, on disk.
+func (j *journal[K, V]) set(k K, v V, keep bool) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.learn(k, v)
+	if !keep {
+		return nil
+	}
+	if err := j.append(j.encode(k, v)); err != nil {
+		return err
+	}
+	if j.lines > minCompact && j.lines > 2*len(j.entries) || len(j.entries) > maxEntries {
+		return j.compact()
+	}
+	return nil
+}
+
+func (j *journal[K, V]) learn(k K, v V) {
+	if j.entries == nil {
+		j.entries = make(map[K]entry[V])
+	}
+	j.entries[k] = entry[V]{v, j.lines}
+}
+
 // refresh reads what was appended since the last time, by whomever. A journal that
 // was replaced is read from its start.
-func (j *journal) refresh() error {
+func (j *journal[K, V]) refresh() error {
 	fi, err := os.Stat(j.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -63,18 +123,21 @@ func (j *journal) refresh() error {
 	return nil
 }
 
-// parse takes the lines of b. The last is looked at again next time if it is bad,
-// since its writer may not be done.
-func (j *journal) parse(b []byte) {
+// parse takes the lines of b. A bad one at the end is looked at again next time,
+// since its writer may not be done. A good one that cannot be decoded is one of a
+// later bonsai.
+func (j *journal[K, V]) parse(b []byte) {
 	for len(b) > 0 {
 		line, rest, more := bytes.Cut(b, []byte("\n"))
-		text, ok := decodeLine(line)
-		if !ok && !more && len(line) > 0 {
+		text, ok := checkLine(line)
+		if !ok && !more {
 			return
 		}
 		if ok {
-			j.take(text)
 			j.lines++
+			if k, v, ok := j.decode(text); ok {
+				j.learn(k, v)
+			}
 		}
 		j.read += int64(len(b) - len(rest))
 		b = rest
@@ -82,23 +145,51 @@ func (j *journal) parse(b []byte) {
 }
 
 // append adds one line.
-func (j *journal) append(text string) error {
+func (j *journal[K, V]) append(text string) error {
 	f, err := os.OpenFile(j.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(encodeLine(nil, text))
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
-	}
-	return err
+	_, err = f.Write(appendLine(nil, text))
+	return errors.Join(err, f.Close())
 }
 
-func encodeLine(b []byte, text string) []byte {
+// compact rewrites the file without the lines that no longer count, unless another
+// process does so now.
+func (j *journal[K, V]) compact() error {
+	f, err := os.OpenFile(j.path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if ok, err := tryLock(f); !ok || !isAt(f, j.path) {
+		return err
+	}
+	if err := j.refresh(); err != nil {
+		return err
+	}
+	keys := make([]K, 0, len(j.entries))
+	for k := range j.entries {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b K) int { return cmp.Compare(j.entries[a].line, j.entries[b].line) })
+	if len(keys) > maxEntries {
+		keys = keys[len(keys)-maxEntries/2:]
+	}
+	var b []byte
+	for _, k := range keys {
+		b = appendLine(b, j.encode(k, j.entries[k].value))
+	}
+	j.entries, j.file = nil, nil
+	return j.rewrite(j.path, b)
+}
+
+func appendLine(b []byte, text string) []byte {
 	return fmt.Appendf(b, "\n%08x %s", crc32.Checksum([]byte(text), castagnoli), text)
 }
 
-func decodeLine(line []byte) (text string, ok bool) {
+// checkLine returns the text of a line if its checksum is right.
+func checkLine(line []byte) (text string, ok bool) {
 	const head = len("01234567 ")
 	if len(line) < head || line[head-1] != ' ' {
 		return "", false

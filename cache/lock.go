@@ -2,8 +2,10 @@ package cache
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -83,7 +85,7 @@ type lockWait struct {
 // try opens the lock file and waits until it is locked. The holder deletes the file
 // before letting go: then it is the wrong file, and try returns nil for another try.
 func (w *lockWait) try(ctx context.Context) (*os.File, error) {
-	f, err := os.OpenFile(w.path, os.O_RDWR|os.O_CREATE, 0o666)
+	f, err := openLock(w.path)
 	if err != nil {
 		return nil, err
 	}
@@ -106,6 +108,18 @@ func (w *lockWait) try(ctx context.Context) (*os.File, error) {
 			return nil, err
 		}
 	}
+}
+
+// openLock opens a lock file. Its folder is made if someone deleted it.
+func openLock(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return f, err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		return nil, err
+	}
+	return os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
 }
 
 // report tells who holds the lock, if that is news.

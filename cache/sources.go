@@ -30,87 +30,51 @@ type stamp struct {
 // A fileID names a file among those that exist at the same time.
 type fileID struct{ Device, Inode uint64 }
 
-// sources remembers the digests of users' files.
-type sources struct {
-	journal
-	known map[fileID]source
-}
-
 // A source is a digest and the stamp of the file when it had it.
 type source struct {
 	stamp  stamp
 	digest Digest
 }
 
-func newSources(path string) *sources {
-	s := &sources{known: make(map[fileID]source)}
-	s.path = path
-	s.take = s.learn
-	return s
+// newSources returns the journal of the digests of users' files. Names of files are
+// not in it: a file that is moved or linked is the same file.
+func newSources(path string) *journal[fileID, source] {
+	return &journal[fileID, source]{path: path, encode: formatSource, decode: parseSource}
 }
 
-// learn takes a line of the journal. One that it cannot read is one of a later bonsai.
-func (s *sources) learn(text string) {
-	if src, ok := parseSource(text); ok {
-		s.known[src.stamp.id()] = src
-	}
+func formatSource(id fileID, src source) string {
+	st := src.stamp
+	return fmt.Sprintf("%d %d %d %d %d %s", id.Device, id.Inode, st.Size, st.Modified, st.Changed, src.digest)
 }
 
-// find returns what is known of the file with stamp st.
-func (s *sources) find(st stamp) (Output, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.known[st.id()].stamp != st {
-		// What cannot be read is hashed anew.
-		_ = s.refresh()
+func parseSource(text string) (fileID, source, bool) {
+	words := strings.Fields(text)
+	if len(words) != 6 {
+		return fileID{}, source{}, false
 	}
-	src, ok := s.known[st.id()]
+	device, err1 := strconv.ParseUint(words[0], 10, 64)
+	inode, err2 := strconv.ParseUint(words[1], 10, 64)
+	size, err3 := strconv.ParseInt(words[2], 10, 64)
+	modified, err4 := strconv.ParseInt(words[3], 10, 64)
+	changed, err5 := strconv.ParseInt(words[4], 10, 64)
+	digest, err6 := ParseDigest(words[5])
+	src := source{stamp{device, inode, size, modified, changed}, digest}
+	return src.stamp.id(), src, errors.Join(err1, err2, err3, err4, err5, err6) == nil
+}
+
+// knownSource returns the digest of the file with stamp st, if it was hashed before.
+func (d *Dir) knownSource(st stamp) (Output, bool) {
+	src, ok := d.sources.get(st.id(), func(src source, _ bool) bool { return src.stamp == st })
 	if !ok || src.stamp != st {
 		return Output{}, false
 	}
 	return Output{Digest: src.digest, Size: st.Size}, true
 }
 
-// add remembers a digest and, if keep is set, writes it down.
-func (s *sources) add(src source, keep bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.known[src.stamp.id()] = src
-	if keep {
-		// What cannot be written down is hashed again by the next process.
-		_ = s.append(src.String())
-	}
-}
-
-// String returns the line of the journal that parseSource reads.
-func (src source) String() string {
-	st := src.stamp
-	return fmt.Sprintf("%d %d %d %d %d %s", st.Device, st.Inode, st.Size, st.Modified, st.Changed, src.digest)
-}
-
-func parseSource(text string) (src source, ok bool) {
-	words := strings.Fields(text)
-	if len(words) != 6 {
-		return source{}, false
-	}
-	var ints [5]int64
-	for i := range ints {
-		// Device and inode use all 64 bits.
-		n, err := strconv.ParseUint(strings.TrimPrefix(words[i], "-"), 10, 64)
-		if err != nil {
-			return source{}, false
-		}
-		if ints[i] = int64(n); words[i][0] == '-' {
-			ints[i] = -ints[i]
-		}
-	}
-	digest, err := ParseDigest(words[5])
-	return source{
-		stamp: stamp{
-			Device: uint64(ints[0]), Inode: uint64(ints[1]), Size: ints[2], Modified: ints[3], Changed: ints[4],
-		},
-		digest: digest,
-	}, err == nil
+// rememberSource keeps the digest of the file with stamp st. What cannot be written
+// down is hashed again by the next process.
+func (d *Dir) rememberSource(st stamp, digest Digest) {
+	_ = d.sources.set(st.id(), source{st, digest}, !d.frozen)
 }
 
 // SourceDigest returns the digest and size of a user's file. It hashes the file
@@ -125,7 +89,7 @@ func (d *Dir) SourceDigest(ctx context.Context, path string) (Output, error) {
 	if err != nil {
 		return Output{}, err
 	}
-	if out, ok := d.sources.find(st); ok {
+	if out, ok := d.knownSource(st); ok {
 		return out, nil
 	}
 	for range hashTries {
@@ -138,7 +102,7 @@ func (d *Dir) SourceDigest(ctx context.Context, path string) (Output, error) {
 			return Output{}, err
 		}
 		if st.before(began.Add(-racy)) {
-			d.sources.add(source{st, out.Digest}, !d.frozen)
+			d.rememberSource(st, out.Digest)
 		}
 		return out, nil
 	}
