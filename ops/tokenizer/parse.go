@@ -24,7 +24,7 @@ type document struct {
 		ByteFallback bool             `json:"byte_fallback"`
 		IgnoreMerges bool             `json:"ignore_merges"`
 		Vocab        map[string]int32 `json:"vocab"`
-		Merges       []jsonMerge      `json:"merges"`
+		Merges       mergeList        `json:"merges"`
 	} `json:"model"`
 }
 
@@ -79,28 +79,29 @@ func (c *component) flatten() []component {
 	return all
 }
 
-// A jsonMerge is an element of merges: "a b" or ["a", "b"].
-type jsonMerge [2]string
+// A mergeList is merges: of elements "a b", or of elements ["a", "b"].
+type mergeList [][2]string
 
 // UnmarshalJSON reads either form.
-func (m *jsonMerge) UnmarshalJSON(b []byte) error {
-	if len(b) == 0 || b[0] != '"' {
-		var parts []string
-		if err := json.Unmarshal(b, &parts); err != nil || len(parts) != 2 {
-			return fmt.Errorf("merge %.60s is not a pair of strings", b)
+func (l *mergeList) UnmarshalJSON(b []byte) error {
+	var pairs [][]string
+	if json.Unmarshal(b, &pairs) != nil {
+		var lines []string
+		if err := json.Unmarshal(b, &lines); err != nil {
+			return errors.New("neither a list of strings nor a list of pairs of strings")
 		}
-		copy(m[:], parts)
-		return nil
+		pairs = nil
+		for _, s := range lines {
+			pairs = append(pairs, strings.Split(s, " "))
+		}
 	}
-	var s string
-	if err := json.Unmarshal(b, &s); err != nil {
-		return err
+	*l = make(mergeList, len(pairs))
+	for i, p := range pairs {
+		if len(p) != 2 {
+			return fmt.Errorf("merge %d, %.60q, is not two tokens", i, strings.Join(p, " "))
+		}
+		(*l)[i] = [2]string(p)
 	}
-	left, right, ok := strings.Cut(s, " ")
-	if !ok || strings.Contains(right, " ") {
-		return fmt.Errorf("merge %.60q is not two tokens with a space between them", s)
-	}
-	m[0], m[1] = left, right
 	return nil
 }
 

@@ -16,6 +16,12 @@ import (
 	"bonsai/ops/tokenizer"
 )
 
+// The patterns of Qwen2 to Qwen3, and of Qwen3.5.
+const (
+	qwen2Pattern  = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+	qwen35Pattern = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+)
+
 // qwen3 is the text of the real tokenizer.json of Qwen3.
 var qwen3 = sync.OnceValue(func() []byte {
 	f, err := os.Open("testdata/qwen3-tokenizer.json.bz2")
@@ -76,9 +82,7 @@ func TestQwen2GivesTheIdsOfLlamaCpp(t *testing.T) {
 // The ids of llama.cpp for Qwen3.5's pattern are in the vocabulary of Qwen3, and llama.cpp
 // does not normalize.
 func TestQwen35GivesTheIdsOfLlamaCpp(t *testing.T) {
-	const qwen2 = `"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"`
-	const qwen35 = `"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"`
-	file := replaceOnce(t, qwen3(), qwen2, qwen35)
+	file := replaceOnce(t, qwen3(), quote(qwen2Pattern), quote(qwen35Pattern))
 	raw, err := tokenizer.Parse(replaceOnce(t, file, `{"type":"NFC"}`, "null"), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -189,6 +193,9 @@ func replaceOnce(t *testing.T, b []byte, old, with string) []byte {
 	}
 	return bytes.Replace(b, []byte(old), []byte(with), 1)
 }
+
+// quote writes a pattern as JSON does.
+func quote(s string) string { return `"` + strings.ReplaceAll(s, `\`, `\\`) + `"` }
 
 func compact(b []byte) []byte {
 	var out bytes.Buffer
