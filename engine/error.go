@@ -28,12 +28,18 @@ func (e *ActionError) Unwrap() error { return e.Err }
 // A SourceError is the failure to read a file of the user's.
 type SourceError struct {
 	Path string
-	Step string // a step that reads it
+	Step string // a step that reads it; "" within an ActionError
 	Err  error  // wraps fs.ErrNotExist, ErrChanged, …
 }
 
 // Error implements error.
-func (e *SourceError) Error() string { return fmt.Sprintf("%s: source %s: %v", e.Step, e.Path, e.Err) }
+func (e *SourceError) Error() string {
+	text := fmt.Sprintf("source %s: %v", e.Path, e.Err)
+	if e.Step == "" {
+		return text
+	}
+	return e.Step + ": " + text
+}
 
 // Unwrap returns why.
 func (e *SourceError) Unwrap() error { return e.Err }
@@ -58,4 +64,9 @@ type PanicError struct {
 }
 
 // Error implements error.
-func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
+func (e *PanicError) Error() string {
+	if e.Value == nil {
+		return "the op ended its goroutine"
+	}
+	return fmt.Sprintf("panic: %v", e.Value)
+}

@@ -2,7 +2,7 @@ package engine
 
 import (
 	"context"
-	"errors"
+	"slices"
 
 	"bonsai/cache"
 )
@@ -19,11 +19,6 @@ const (
 
 // String returns the status in lower case.
 func (s Status) String() string { return [...]string{"hit", "run", "maybe"}[s] }
-
-// MakePlan says what Build would do.
-func MakePlan(ctx context.Context, g *Graph, want []*Artifact, opt Options) (*Plan, error) {
-	return nil, errors.New("not yet")
-}
 
 // An Entry is what a plan says of one action.
 type Entry struct {
@@ -79,4 +74,185 @@ func (p *Plan) Fits(budget int64) error {
 		}
 	}
 	return nil
+}
+
+// MakePlan says what Build would do with the same arguments. It runs nothing and
+// writes nothing. It returns all errors of sources, joined.
+//
+// It walks the graph as Build does, by the same decisions, and leaves out the runs. So
+// an action of status Hit does not run, unless its stored bytes go away after the plan
+// was made; one of status Run runs, unless another action with the same key runs
+// first.
+func MakePlan(ctx context.Context, g *Graph, want []*Artifact, opt Options) (*Plan, error) {
+	opt.KeepGoing = true
+	b := newBuild(ctx, g, want, opt)
+	b.dry = true
+	defer b.quit()
+	b.loop()
+	if err := b.failure(false); err != nil {
+		return nil, err
+	}
+	status := b.guess()
+	b.recall(status)
+	b.drain()
+	if err := b.failure(false); err != nil {
+		return nil, err
+	}
+	return b.plan(status), nil
+}
+
+// unlisted is the status of an action that is not in a plan.
+const unlisted Status = 255
+
+// guess gives every action its status after a dry walk. Those without a key may run,
+// and then read bytes, whose makers may have to run too: from the last action to the
+// first.
+func (b *build) guess() []Status {
+	status := make([]Status, len(b.actions))
+	asked := make([]int, len(b.artifacts)) // 1 + an action that may run and reads it
+	for id := range slices.Backward(b.actions) {
+		status[id] = b.guessOne(id, asked)
+		if status[id] != Maybe {
+			continue
+		}
+		for _, in := range b.graph.actions[id].In {
+			asked[in.id] = id + 1
+		}
+	}
+	return status
+}
+
+func (b *build) guessOne(id int, asked []int) Status {
+	r := &b.actions[id]
+	first, end := b.graph.made(id)
+	needed := slices.Max(asked[first:end]) > 0
+	if r.state == keyed && needed {
+		b.peek(id)
+	}
+	switch {
+	case r.state.mustRun():
+		return Run
+	case r.state == naming && (r.digests || needed):
+		return Maybe
+	case r.state == done:
+		if r.reasons = b.missing(id, asked); len(r.reasons) > 0 {
+			return Maybe
+		}
+		return Hit
+	case r.state == keyed && needed:
+		return Maybe
+	default:
+		return unlisted
+	}
+}
+
+// peek looks up an action that has only a key so far.
+func (b *build) peek(id int) {
+	r := &b.actions[id]
+	q := query{action: &b.graph.actions[id], opt: &b.opt, dry: true, key: r.key, text: r.manifest, look: true}
+	f := q.answer()
+	r.reasons, r.earlier = f.reasons, f.earlier
+	if f.hit {
+		r.hit, r.result, r.earlier = yes, f.result, estimateOf(f.result)
+		b.set(id, done)
+	}
+}
+
+// missing says which bytes that are asked for are not in the store.
+func (b *build) missing(id int, asked []int) (reasons []Reason) {
+	q := query{opt: &b.opt}
+	first, _ := b.graph.made(id)
+	for i, out := range b.actions[id].result.Outputs {
+		a := b.graph.artifacts[first+i]
+		if asked[a.id] == 0 || b.artifacts[a.id].there == yes || q.present(out) {
+			continue
+		}
+		reason := Reason{Kind: Missing, Name: a.String()}
+		if a.Output().Transient {
+			reason = Reason{Kind: Needed, Name: b.graph.actions[asked[a.id]-1].String()}
+		}
+		reasons = append(reasons, reason)
+	}
+	return reasons
+}
+
+// recall asks workers what settings changed in the actions that have no key yet, and
+// what their last run took.
+func (b *build) recall(status []Status) {
+	for id := range b.actions {
+		r := &b.actions[id]
+		if status[id] != Maybe || r.keyed {
+			continue
+		}
+		q := query{action: &b.graph.actions[id], opt: &b.opt}
+		b.asks.queue = append(b.asks.queue, func() func() {
+			reasons, earlier := q.settings()
+			return func() { r.reasons, r.earlier = reasons, earlier }
+		})
+	}
+}
+
+// plan makes the entries.
+func (b *build) plan(status []Status) *Plan {
+	p := &Plan{}
+	for id := range b.actions {
+		if status[id] != unlisted {
+			p.Entries = append(p.Entries, b.entry(id, status))
+		}
+	}
+	return p
+}
+
+func (b *build) entry(id int, status []Status) Entry {
+	r, action := &b.actions[id], &b.graph.actions[id]
+	e := Entry{
+		Step: action.Step, Name: action.Name, Status: status[id],
+		Key: r.key, Manifest: r.manifest, Pool: action.Pool, Peak: action.Peak, Seconds: b.seconds(id),
+	}
+	if e.Status == Hit {
+		e.Result = r.result
+		e.Size, e.Seconds = estimateOf(r.result).bytes, r.result.Duration.Seconds()
+		return e
+	}
+	for _, out := range action.Outputs {
+		e.Size += out.Size
+	}
+	if e.Size == 0 {
+		e.Size = r.earlier.bytes
+	}
+	e.Reasons, e.Cause = b.causes(id, status)
+	return e
+}
+
+// causes returns why an action is not a hit, and whether a reason is its own: not only
+// that something before it runs.
+func (b *build) causes(id int, status []Status) (reasons []Reason, own bool) {
+	var first string                  // of the actions before it that are not hits
+	followed := make(map[string]bool) // inputs that such actions make
+	for _, in := range b.graph.actions[id].In {
+		if in.maker < 0 || status[in.maker] != Run && status[in.maker] != Maybe {
+			continue
+		}
+		if first == "" {
+			first = b.graph.actions[in.maker].String()
+		}
+		followed[in.String()] = true
+	}
+	reasons = b.actions[id].reasons
+	if status[id] == Maybe && first != "" {
+		reasons = append(slices.Clone(reasons), Reason{Kind: Follows, Name: first})
+	}
+	own = slices.ContainsFunc(reasons, func(r Reason) bool {
+		switch r.Kind {
+		case NoResult:
+			return first == ""
+		case Input:
+			return !followed[r.Name]
+		case Needed, Follows:
+			return false
+		default:
+			return true
+		}
+	})
+	return reasons, own
 }

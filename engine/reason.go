@@ -54,6 +54,9 @@ func orNone(s string) string {
 	return s
 }
 
+// inputCount is the name under which a change in the number of inputs is reported.
+const inputCount = "inputs"
+
 // differences compares the manifest of an action with that of its last build, line
 // by line. inputs are the names of its inputs as users know them.
 func differences(last, now string, inputs []string) []Reason {
@@ -114,7 +117,7 @@ func inputsChanged(last, now, names []string) []Reason {
 	same := func(i int) bool { return last[i] == now[i] }
 	if len(last) != len(now) {
 		reasons = append(reasons, Reason{
-			Kind: Setting, Name: "inputs", Old: fmt.Sprint(len(last)), New: fmt.Sprint(len(now)),
+			Kind: Setting, Name: inputCount, Old: fmt.Sprint(len(last)), New: fmt.Sprint(len(now)),
 		})
 		was := make(map[string]bool, len(last))
 		for _, in := range last {
