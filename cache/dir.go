@@ -2,7 +2,6 @@ package cache
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -191,20 +190,19 @@ func encodeResult(r Result) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256(b)
-	b = append(b, "\n\""...)
-	b = hex.AppendEncode(b, sum[:])
-	return append(b, "\"\n"...), nil
+	return append(b, checksum(b)...), nil
 }
+
+// checksum returns what follows the first value in the file of a result.
+func checksum(body []byte) string { return "\n\"" + DigestOf(body).String() + "\"\n" }
 
 func decodeResult(b []byte) (Result, error) {
 	const tail = len("\n\"") + 2*sha256.Size + len("\"\n")
 	if len(b) < tail {
 		return Result{}, fmt.Errorf("result of %d bytes is cut short", len(b))
 	}
-	body, end := b[:len(b)-tail], b[len(b)-tail:]
-	sum, err := ParseDigest(string(end[2 : tail-2]))
-	if err != nil || sum != DigestOf(body) {
+	body := b[:len(b)-tail]
+	if string(b[len(body):]) != checksum(body) {
 		return Result{}, errors.New("checksum of the result does not match")
 	}
 	var r Result

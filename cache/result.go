@@ -89,9 +89,13 @@ func (r *Result) UnmarshalJSON(b []byte) error {
 			return fmt.Errorf("output %d has size %d", i, o.Size)
 		}
 	}
+	started := j.Started.UTC()
+	if y := started.Year(); y < 0 || y > 9999 {
+		return fmt.Errorf("time %s is out of range in UTC", j.Started)
+	}
 	*r = Result{
 		Outputs: j.Outputs, Manifest: j.Manifest, Note: j.Note, Backend: j.Backend, Version: j.Version,
-		Started: j.Started, Duration: time.Duration(j.Duration), PeakMemory: j.PeakMemory,
+		Started: started, Duration: time.Duration(j.Duration), PeakMemory: j.PeakMemory,
 	}
 	return nil
 }
