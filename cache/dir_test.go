@@ -273,8 +273,8 @@ func TestSweep(t *testing.T) {
 	for _, name := range leftovers {
 		writeFile(t, filepath.Join(d.Path(), name), "killed")
 	}
-	sixDays := "quarantine/x-" + unix(clock().Add(-6*24*time.Hour))
-	for _, name := range []string{sixDays, "quarantine/x-" + unix(clock().Add(-8*24*time.Hour)), "quarantine/x"} {
+	sixDays := "quarantine/x-" + seconds(clock().Add(-6*24*time.Hour))
+	for _, name := range []string{sixDays, "quarantine/x-" + seconds(clock().Add(-8*24*time.Hour)), "quarantine/x"} {
 		path := filepath.Join(d.Path(), name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 			t.Fatal(err)
@@ -306,7 +306,7 @@ func TestSweep(t *testing.T) {
 	wantBlob(t, d, nil)
 }
 
-func unix(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) }
+func seconds(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) }
 
 func TestFoldersComeBack(t *testing.T) {
 	d := openDir(t)
