@@ -147,8 +147,9 @@ func (f *File) ReadCodes(name string, codes []int8, scales []uint16, first int64
 
 // readTernary calls each with runs of n elements from first on, unpacked.
 func (f *File) readTernary(t Tensor, first, n int64, each func(at int64, codes []int8, scales []uint16) error) error {
-	codes := make([]int8, blocks*kernels.Group)
-	scales := make([]uint16, blocks)
+	run := min(max(n, 0)/kernels.Group, blocks)
+	codes := make([]int8, run*kernels.Group)
+	scales := make([]uint16, run)
 	return f.readBlocks(t, first, n, func(at int64, b []byte) error {
 		count := int(int64(len(b)) / t.unit())
 		for i := range count {
