@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -19,6 +20,10 @@ const (
 	Hardlink = "hardlink" // a second, read-only name of the blob
 	Copy     = "copy"     // a file of its own
 )
+
+// partial ends the name of a file that is being exported. One that a killed process
+// left is deleted when the next copy is made under that name.
+const partial = ".partial"
 
 // Export puts a blob at path, which it replaces, and says how: Present, Reflink,
 // Hardlink or Copy, the first that is possible. The folder is made if it is missing.
@@ -79,7 +84,7 @@ func (d *Dir) export(digest Digest, blob *os.File, path string) (how string, err
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return "", err
 	}
-	temp := filepath.Join(dir, "."+base+"."+rand.Text()[:8])
+	temp := filepath.Join(dir, "."+base+"."+rand.Text()[:8]+partial)
 	defer os.Remove(temp)
 	switch {
 	case reflink(blob, temp) == nil:
@@ -87,6 +92,9 @@ func (d *Dir) export(digest Digest, blob *os.File, path string) (how string, err
 	case os.Link(blob.Name(), temp) == nil:
 		how, err = Hardlink, replace(temp, path)
 	default:
+		d.sweepUnlocked(dir, partialAge, func(name string) bool {
+			return strings.HasPrefix(name, "."+base+".") && strings.HasSuffix(name, partial)
+		})
 		how, err = Copy, d.copyBlob(digest, blob, temp)
 		if err == nil {
 			err = d.place(digest, temp, path)
@@ -115,7 +123,7 @@ func (d *Dir) place(digest Digest, temp, path string) error {
 
 // copyBlob copies a blob, and checks its digest since it reads it all.
 func (d *Dir) copyBlob(digest Digest, blob *os.File, path string) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	f, err := openTemp(path)
 	if err != nil {
 		return err
 	}

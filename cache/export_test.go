@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"bonsai/cache"
 )
@@ -120,7 +121,7 @@ func TestExportErrors(t *testing.T) {
 
 // On another file system the blob is copied, once.
 func TestExportToAnotherFileSystem(t *testing.T) {
-	dir, err := os.MkdirTemp("/dev/shm", "bonsai")
+	dir, err := os.MkdirTemp("/dev/shm", "bonsai") //nolint:usetesting // a file system that t.TempDir is not on
 	if err != nil {
 		t.Skipf("no second file system: %v (Linux has one)", err)
 	}
@@ -142,6 +143,16 @@ func TestExportToAnotherFileSystem(t *testing.T) {
 	if err != nil || fi.Mode().Perm()&0o200 == 0 {
 		t.Errorf("mode %v, %v; want the copy writable", fi.Mode(), err)
 	}
+
+	// What a killed copy left goes with the next one.
+	put(t, d, sample(300_000, "c"))
+	left := filepath.Join(dir, ".model.gguf.AAAAAAAA.partial")
+	writeFile(t, left, "killed")
+	if err := os.Chtimes(left, time.Time{}, clock().Add(-time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	wantExport(t, d, sample(300_000, "c"), path, cache.Copy)
+	wantExport(t, d, b, path, cache.Copy)
 
 	// An edit, however soon and of the same size, is noticed.
 	writeFile(t, path, string(flip(b, 7)))

@@ -57,7 +57,7 @@ func TestHistory(t *testing.T) {
 }
 
 func TestMemHistory(t *testing.T) {
-	m := NewMem(time.Now)
+	m := NewMem(func() time.Time { return time.Time{} })
 	if _, ok := m.Last("id"); ok {
 		t.Error("Last before SetLast")
 	}

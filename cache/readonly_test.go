@@ -1,7 +1,6 @@
 package cache_test
 
 import (
-	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -121,29 +120,4 @@ func TestOpenReadOnlyOfNothing(t *testing.T) {
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("Stat of the folder: %v, want it missing", err)
 	}
-}
-
-// A cache that this user may not write, say one that a group shares.
-func TestFolderWithoutWritePermission(t *testing.T) {
-	path, b, k := filled(t)
-	source := filepath.Join(t.TempDir(), "source")
-	writeFile(t, source, "weights")
-	out := filepath.Join(t.TempDir(), "out")
-	withoutWrite(t, path, func() {
-		d := reopen(t, path, later(time.Minute))
-		wantReads(t, d, b, k)
-		wantRefusals(t, d, cache.DigestOf(b))
-		wantSource(t, d, source, "weights")
-		if !isKnown(t, d, source) {
-			t.Error("the process forgot the digest")
-		}
-		if how, err := d.Export(cache.DigestOf(b), out); err != nil {
-			t.Errorf("Export = %q, %v", how, err)
-		}
-		if got, err := os.ReadFile(out); err != nil || !bytes.Equal(got, b) {
-			t.Errorf("exported %.40q, %v", got, err)
-		}
-		_, err := cache.OpenDir(filepath.Join(path, "new"), clock)
-		wantErr(t, "OpenDir of a folder that cannot be made", err, cache.ErrReadOnly)
-	})
 }

@@ -71,18 +71,19 @@ func (r Result) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON implements json.Unmarshaler. It returns a *FormatError for a result
 // of another format, and ignores fields it does not know.
 func (r *Result) UnmarshalJSON(b []byte) error {
-	var head struct {
-		Format int `json:"format"`
-	}
-	if err := json.Unmarshal(b, &head); err != nil {
-		return err
-	}
-	if head.Format != resultFormat {
-		return &FormatError{Format: head.Format}
-	}
 	var j resultJSON
 	if err := json.Unmarshal(b, &j); err != nil {
+		// Another format may have other types in its fields.
+		var head struct {
+			Format int `json:"format"`
+		}
+		if json.Unmarshal(b, &head) == nil && head.Format != resultFormat {
+			return &FormatError{Format: head.Format}
+		}
 		return err
+	}
+	if j.Format != resultFormat {
+		return &FormatError{Format: j.Format}
 	}
 	for i, o := range j.Outputs {
 		if o.Size < 0 {

@@ -14,6 +14,9 @@ const (
 	// any pause between making a file and locking it.
 	leftoverAge = 24 * time.Hour
 
+	// partialAge is the same in a user's folder, where a leftover is in the way.
+	partialAge = time.Minute
+
 	// quarantineAge is how long a damaged file can be looked at.
 	quarantineAge = 7 * 24 * time.Hour
 )
@@ -21,19 +24,21 @@ const (
 // sweep deletes what killed processes left behind, and damaged files that were kept
 // long enough. What it cannot delete it leaves.
 func (d *Dir) sweep() {
-	d.sweepUnlocked(tempDir)
-	d.sweepUnlocked(locksDir)
+	for _, folder := range []string{tempDir, locksDir} {
+		d.sweepUnlocked(filepath.Join(d.path, folder), leftoverAge, func(string) bool { return true })
+	}
 	d.sweepQuarantine()
 }
 
-// sweepUnlocked deletes the old files of a folder that no process holds.
-func (d *Dir) sweepUnlocked(folder string) {
-	for _, e := range d.list(folder) {
+// sweepUnlocked deletes the files of a folder that no process holds, if they were not
+// written to for a while and their name is one of those meant.
+func (d *Dir) sweepUnlocked(folder string, age time.Duration, meant func(name string) bool) {
+	for _, e := range list(folder) {
 		fi, err := e.Info()
-		if err != nil || !fi.Mode().IsRegular() || d.now().Sub(fi.ModTime()) < leftoverAge {
+		if err != nil || !meant(e.Name()) || !fi.Mode().IsRegular() || d.now().Sub(fi.ModTime()) < age {
 			continue
 		}
-		f, err := os.OpenFile(filepath.Join(d.path, folder, e.Name()), os.O_RDWR, 0)
+		f, err := os.OpenFile(filepath.Join(folder, e.Name()), os.O_RDWR, 0)
 		if err != nil {
 			continue
 		}
@@ -47,7 +52,7 @@ func (d *Dir) sweepUnlocked(folder string) {
 
 // sweepQuarantine goes by the time in a file's name: its own is that of the blob.
 func (d *Dir) sweepQuarantine() {
-	for _, e := range d.list(quarantineDir) {
+	for _, e := range list(filepath.Join(d.path, quarantineDir)) {
 		_, stamp, _ := strings.Cut(e.Name(), "-")
 		at, err := strconv.ParseInt(stamp, 10, 64)
 		if err == nil && d.now().Sub(time.Unix(at, 0)) > quarantineAge {
@@ -56,9 +61,9 @@ func (d *Dir) sweepQuarantine() {
 	}
 }
 
-// list returns the entries of a folder of the store, none if it cannot be read.
-func (d *Dir) list(folder string) []fs.DirEntry {
-	entries, err := os.ReadDir(filepath.Join(d.path, folder))
+// list returns the entries of a folder, none if it cannot be read.
+func list(folder string) []fs.DirEntry {
+	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return nil
 	}
