@@ -49,7 +49,6 @@ type fixture struct {
 	files    map[string][]byte // by name
 	shard    []byte
 	rotation []byte
-	codes    []byte
 	coded    map[string]coded
 	signs    *quantize.Signs
 }
@@ -84,12 +83,9 @@ func newFixture(t testing.TB, format string, files map[string][]byte, shard []by
 			x.write.Files = append(x.write.Files, name)
 		}
 	}
-	for _, tensor := range c.Tensors() {
-		kept := slices.ContainsFunc(keep, func(suffix string) bool { return strings.HasSuffix(tensor.Name, suffix) })
-		if tensor.Group != "" && !kept && !(c.Tied && tensor.Name == model.EmbedName) {
-			x.write.Ternary = append(x.write.Ternary, tensor.Name)
-		}
-	}
+	x.write.Ternary = slices.DeleteFunc(ternary(c), func(name string) bool {
+		return slices.ContainsFunc(keep, func(suffix string) bool { return strings.HasSuffix(name, suffix) })
+	})
 	x.rotate(t)
 	x.quantize(t)
 	return x
@@ -113,8 +109,7 @@ func (x *fixture) rotate(t testing.TB) {
 	}
 }
 
-// quantize fits every group by itself, into one file of codes for each width: a file
-// says which rotation its codes are of, and each width has its own signs.
+// quantize fits every group by itself.
 func (x *fixture) quantize(t testing.TB) {
 	t.Helper()
 	for _, tensor := range x.config.Tensors() {
@@ -140,7 +135,8 @@ func (x *fixture) quantize(t testing.TB) {
 	}
 }
 
-// codeFile returns the file of codes of the tensors of one width.
+// codeFile returns the file of codes of the tensors of one width: a file says which
+// rotation its codes are of, and each width has its own signs.
 func (x *fixture) codeFile(t testing.TB, width int) []byte {
 	t.Helper()
 	var specs []safetensors.Spec

@@ -5,6 +5,7 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"bonsai/ops/mlx"
@@ -74,3 +75,5 @@ func logProbabilities(logits []float32) []float64 {
 	}
 	return p
 }
+
+func contains(err error, text string) bool { return err != nil && strings.Contains(err.Error(), text) }

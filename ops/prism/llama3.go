@@ -24,16 +24,19 @@ func fitLlama3(base float64, divisors []float32) (model.Rope, bool) {
 	if !ok {
 		return model.Rope{}, false
 	}
-	r := model.Rope{Type: "llama3", Base: base, Factor: factor}
-	// The usual config first, since only ratios of the three settings can be seen.
-	r.Original = int(math.Round(2 * math.Pi / low))
-	r.LowFreq, r.HighFreq = 1, math.Round(high/low)
-	if matches(r, divisors) {
-		return r, true
+	for _, r := range []model.Rope{
+		// Only ratios of the settings can be seen: those of Llama 3.1 first, then the
+		// simplest, then any.
+		{LowFreq: 1, HighFreq: 4, Original: 8192},
+		{LowFreq: 1, HighFreq: math.Round(high / low), Original: int(math.Round(2 * math.Pi / low))},
+		{LowFreq: low / (2 * math.Pi) * (1 << 24), HighFreq: high / (2 * math.Pi) * (1 << 24), Original: 1 << 24},
+	} {
+		r.Type, r.Base, r.Factor = "llama3", base, factor
+		if matches(r, divisors) {
+			return r, true
+		}
 	}
-	r.Original = 1 << 24
-	r.LowFreq, r.HighFreq = low*float64(r.Original)/(2*math.Pi), high*float64(r.Original)/(2*math.Pi)
-	return r, matches(r, divisors)
+	return model.Rope{}, false
 }
 
 // bounds returns the frequencies, in radians a position, from which down all are divided

@@ -2,6 +2,7 @@ package prism_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"testing"
@@ -51,6 +52,33 @@ func memoryFixture(t testing.TB, c *model.Config, weights modeltest.Weights, fil
 			t.Fatal(err)
 		}
 	}
-	files[prism.ConfigFile] = modeltest.ConfigJSON(c)
+	files[prism.ConfigFile] = configJSON(t, c)
 	return newFixture(t, "PTQ1_0", files, b.Bytes(), weights, nil)
+}
+
+// configJSON is modeltest.ConfigJSON with rope_scaling.
+func configJSON(t testing.TB, c *model.Config) []byte {
+	t.Helper()
+	var keys map[string]any
+	if err := json.Unmarshal(modeltest.ConfigJSON(c), &keys); err != nil {
+		t.Fatal(err)
+	}
+	r := c.Rope
+	scaling := map[string]any{"rope_type": r.Type, "factor": r.Factor}
+	switch r.Type {
+	case "llama3":
+		scaling["low_freq_factor"], scaling["high_freq_factor"] = r.LowFreq, r.HighFreq
+		scaling["original_max_position_embeddings"] = r.Original
+	case "yarn":
+		scaling["beta_fast"], scaling["beta_slow"], scaling["truncate"] = r.BetaFast, r.BetaSlow, r.Truncate
+		scaling["original_max_position_embeddings"], scaling["attention_factor"] = r.Original, r.Attention
+	}
+	if r.Type != "default" {
+		keys["rope_scaling"] = scaling
+	}
+	text, err := json.Marshal(keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
 }

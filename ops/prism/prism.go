@@ -7,7 +7,8 @@
 // Start at Plan for what a file will hold, Write and Verify for the ops that make one,
 // Load to run one.
 //
-// Source: reference of the published files and loaders; see testdata/README.md.
+// Source: the published files of PrismML and the loader of its llama.cpp fork, tags
+// prism-b10683 to b10777.
 package prism
 
 import (
