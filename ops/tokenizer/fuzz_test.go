@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/text/unicode/norm"
-
 	"bonsai/ops/tokenizer"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // seeds are texts that go wrong somewhere.

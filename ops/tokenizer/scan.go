@@ -124,6 +124,7 @@ func (c scanner) next(s string) int {
 		return c.run(s, number, c.digits)
 	case newline:
 		return c.blank(s)
+	default:
 	}
 	if m := c.run(s[n:], letter, len(s)); m > 0 {
 		return n + m

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"google.golang.org/protobuf/encoding/protowire"
-
 	"bonsai/ops/tokenizer"
+
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
 const storiesDir = "../../testdata/models/stories260K/"
@@ -46,6 +46,7 @@ func spmPieces(t *testing.T) (all []spmPiece) {
 				p.score = math.Float32frombits(uint32(n))
 			case 3:
 				p.kind = int32(n)
+			default:
 			}
 		})
 		all = append(all, p)

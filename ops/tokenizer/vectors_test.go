@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"compress/bzip2"
 	"encoding/json"
-	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -189,7 +188,7 @@ func replaceOnce(t *testing.T, b []byte, old, with string) []byte {
 		b = compact(b)
 	}
 	if n := bytes.Count(b, []byte(old)); n != 1 {
-		t.Fatal(fmt.Sprintf("%d times %.40s in the file", n, old))
+		t.Fatalf("%d times %.40s in the file", n, old)
 	}
 	return bytes.Replace(b, []byte(old), []byte(with), 1)
 }
