@@ -2,6 +2,7 @@ package mlx
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/gomlx/gomlx/backends"
@@ -158,7 +159,7 @@ func SiluDense(x, w, bias *Node) *Node {
 }
 
 // CausalMask returns what is added to attention scores of the queries at positions first, first+1, … to the keys at
-// positions from, from+1, …: 0 where a query may look, and -1e30 where the key is later than the query or, with a
+// positions from, from+1, …: 0 where a query may look, and -∞ where the key is later than the query or, with a
 // window above 0, window or more positions before it. The shape is [queries, keys].
 func CausalMask(x *Node, first, queries, from, keys, window int) *Node {
 	s := shapes.Make(dtypes.Int32, queries, keys)
@@ -170,7 +171,7 @@ func CausalMask(x *Node, first, queries, from, keys, window int) *Node {
 		ok = graph.LogicalAnd(ok, graph.LessThan(ahead, graph.AddScalar(graph.ZerosLike(ahead), float64(window))))
 	}
 	zero := graph.Zeros(g, shapes.Make(dtypes.Float32, queries, keys))
-	return &Node{graph.Where(ok, zero, graph.AddScalar(zero, -1e30))}
+	return &Node{graph.Where(ok, zero, graph.AddScalar(zero, math.Inf(-1)))}
 }
 
 // StopGradient returns x, through which no gradient flows.

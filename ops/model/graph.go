@@ -174,6 +174,6 @@ func attend(q, k, v *mlx.Node, group, window int) *mlx.Node {
 // masked and all of it stays small, enough that products stay large. It must not depend on the number of sequences:
 // then a sequence's bits would depend on its company.
 func queryBlock(length int) int {
-	const most, scores = 128, 1 << 18
+	const most, scores = 64, 1 << 18
 	return min(length, max(16, min(most, scores/length)))
 }
