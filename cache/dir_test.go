@@ -174,11 +174,17 @@ func TestTouchedBlobIsTrustedAgain(t *testing.T) {
 	}
 }
 
-func TestBlobsAreReadOnly(t *testing.T) {
+func TestBlobsAreReadOnlyAndMarked(t *testing.T) {
 	d := openDir(t)
 	fi, err := os.Stat(blobFile(d, put(t, d, []byte("blob")).Digest))
-	if err != nil || fi.Mode().Perm()&0o222 != 0 {
-		t.Errorf("mode %v, %v; want no write permission", fi.Mode(), err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if fi.Mode().Perm()&0o222 != 0 {
+		t.Errorf("mode %v, want no write permission", fi.Mode())
+	}
+	if fi.ModTime().Nanosecond() != 0 || clock().Sub(fi.ModTime()) > time.Minute {
+		t.Errorf("modified %v, want this second", fi.ModTime())
 	}
 }
 

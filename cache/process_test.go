@@ -160,8 +160,16 @@ func TestKilledWriterLosesNothingRecorded(t *testing.T) {
 		cmd := child(t, "write", path, sources, "100000")
 		lines := start(t, cmd)
 		var recorded []int
-		time.AfterFunc(time.Duration(40+13*round)*time.Millisecond, func() { cmd.Process.Kill() })
+		kill := func() {
+			time.AfterFunc(time.Duration(5+13*round)*time.Millisecond, func() { cmd.Process.Kill() })
+		}
+		if round%2 == 0 {
+			kill()
+		}
 		for lines.Scan() {
+			if round%2 == 1 && len(recorded) == 0 {
+				kill()
+			}
 			i, err := strconv.Atoi(lines.Text())
 			if err != nil {
 				t.Fatalf("the writer says %q", lines.Text())

@@ -157,18 +157,15 @@ func (d *Dir) publish(f tempFile, path string, blob bool) error {
 	return d.writeError(syncDir(filepath.Dir(path)))
 }
 
-// seal makes a file read-only and marks it.
+// seal marks a file and makes it read-only.
 func (d *Dir) seal(path string) error {
+	// A blob that cannot be marked is hashed again when it is used.
+	_ = mark(path, d.now())
 	fi, err := os.Stat(path)
 	if err != nil {
 		return err
 	}
-	if err := os.Chmod(path, fi.Mode().Perm()&0o444); err != nil {
-		return err
-	}
-	// A blob that cannot be marked is hashed again when it is used.
-	_ = mark(path, d.now())
-	return nil
+	return os.Chmod(path, fi.Mode().Perm()&0o444)
 }
 
 // rename renames a file into a folder, which is made if it is missing.
