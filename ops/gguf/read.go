@@ -147,20 +147,21 @@ func (f *File) ReadCodes(name string, codes []int8, scales []uint16, first int64
 
 // readTernary calls each with runs of n elements from first on, unpacked.
 func (f *File) readTernary(t Tensor, first, n int64, each func(at int64, codes []int8, scales []uint16) error) error {
+	unpack := kernels.UnpackPQ2
+	if t.Type == PTQ1 {
+		unpack = kernels.UnpackPTQ1
+	}
 	run := min(max(n, 0)/kernels.Group, blocks)
 	codes := make([]int8, run*kernels.Group)
 	scales := make([]uint16, run)
 	return f.readBlocks(t, first, n, func(at int64, b []byte) error {
 		count := int(int64(len(b)) / t.unit())
-		for i := range count {
-			block, c := b[int64(i)*t.unit():][:t.unit()], codes[i*kernels.Group:][:kernels.Group]
-			if t.Type == PTQ1 {
-				scales[i] = kernels.UnpackPTQ1(c, block)
-			} else {
-				scales[i] = kernels.UnpackPQ2(c, block)
-			}
-			if scale := kernels.HalfToFloat(scales[i]); !isFinite(scale) {
-				return &NotFiniteError{f.name, t.Name, at + int64(i)*kernels.Group, scale}
+		eachBlock(count, func(i int) {
+			scales[i] = unpack(codes[i*kernels.Group:][:kernels.Group], b[i*int(t.unit()):][:t.unit()])
+		})
+		for i, scale := range scales[:count] {
+			if v := kernels.HalfToFloat(scale); !isFinite(v) {
+				return &NotFiniteError{f.name, t.Name, at + int64(i)*kernels.Group, v}
 			}
 		}
 		return each(at, codes[:count*kernels.Group], scales[:count])

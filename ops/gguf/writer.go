@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"runtime"
 	"slices"
+	"sync"
 
 	"bonsai/kernels"
 )
@@ -226,15 +228,31 @@ func (t Tensor) pack(b []byte, codes []int8, scales []uint16, at int64) ([]byte,
 		if v := kernels.HalfToFloat(scale); !isFinite(v) {
 			return nil, &NotFiniteError{"output", t.Name, at + int64(i)*kernels.Group, v}
 		}
-		b = append(b, make([]byte, t.unit())...)
-		block, c := b[int64(len(b))-t.unit():], codes[i*kernels.Group:][:kernels.Group]
-		if t.Type == PTQ1 {
-			kernels.PackPTQ1(block, c, scale)
-		} else {
-			kernels.PackPQ2(block, c, scale)
-		}
 	}
+	b = append(b, make([]byte, int(t.unit())*len(scales))...)
+	pack := kernels.PackPQ2
+	if t.Type == PTQ1 {
+		pack = kernels.PackPTQ1
+	}
+	eachBlock(len(scales), func(i int) {
+		pack(b[i*int(t.unit()):][:t.unit()], codes[i*kernels.Group:][:kernels.Group], scales[i])
+	})
 	return b, nil
+}
+
+// eachBlock calls do for 0 to n-1 from as many goroutines as there are processors.
+func eachBlock(n int, do func(i int)) {
+	const least = 256 // fewer are done before a goroutine has started
+	workers := max(min(runtime.GOMAXPROCS(0), n/least), 1)
+	var group sync.WaitGroup
+	for w := range workers {
+		group.Go(func() {
+			for i := w * n / workers; i < (w+1)*n/workers; i++ {
+				do(i)
+			}
+		})
+	}
+	group.Wait()
 }
 
 // Size returns the bytes of data that the finished file holds after its head, padding

@@ -64,6 +64,7 @@ func TestPlanRefuses(t *testing.T) {
 		"biases of qwen3":          {`{"model_type":"qwen3","attention_bias":true}`, 0, "qwen3 has no biases"},
 		"llama3 scaling of qwen3":  {`{"model_type":"qwen3","rope_scaling":{"rope_type":"llama3","factor":8,"low_freq_factor":1,"high_freq_factor":4,"original_max_position_embeddings":8192}}`, 0, "rope_freqs.weight"},
 		"yarn that does not round": {`{"model_type":"qwen3","rope_scaling":{"rope_type":"yarn","factor":4,"original_max_position_embeddings":32768,"truncate":false}}`, 0, "truncate"},
+		"yarn with other bounds":   {`{"model_type":"llama","rope_scaling":{"rope_type":"yarn","factor":4,"original_max_position_embeddings":32768,"beta_fast":16}}`, 0, "beta_fast 16"},
 		"qwen2":                    {`{"model_type":"qwen2"}`, 0, "qwen2"},
 	} {
 		t.Run(name, func(t *testing.T) {

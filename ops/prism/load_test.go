@@ -1,6 +1,7 @@
 package prism_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -238,9 +239,9 @@ func TestConfigRoundTrip(t *testing.T) {
 	for name, change := range map[string]func(*model.Config){
 		"linear": func(c *model.Config) { c.Rope = model.Rope{Type: "linear", Base: 1e6, Factor: 4} },
 		"yarn":   func(c *model.Config) { c.Rope = yarn(4, 64) },
-		"yarn with numbers": func(c *model.Config) {
+		"yarn with a factor": func(c *model.Config) {
 			c.Rope = yarn(8, 32)
-			c.Rope.Attention, c.Rope.BetaFast, c.Rope.BetaSlow = 1.5, 16, 2
+			c.Rope.Attention = 1.5
 		},
 		"llama 3.1":       func(c *model.Config) { c.Rope = llama3(5e5, 8, 1, 4, 8192) },
 		"llama 3.2":       func(c *model.Config) { c.Rope = llama3(5e5, 32, 1, 4, 8192) },
@@ -329,4 +330,41 @@ func TestLogitsOfFile(t *testing.T) {
 	if !(math.Abs(kl) < 1e-8) || top1 < 1 {
 		t.Errorf("KL %g, top-1 %g", kl, top1)
 	}
+}
+
+// FuzzLoad checks that no value of a key makes Load panic, and that what it takes can be
+// read.
+func FuzzLoad(f *testing.F) {
+	golden := takeApart(f, readFile(f, testdata, "golden/gguf/llama-ptq.gguf"))
+	for i := range golden.meta {
+		f.Add(uint8(i), uint8(i), int64(1<<i), "x")
+	}
+	f.Fuzz(func(t *testing.T, index, kind uint8, n int64, text string) {
+		values := []any{
+			nil, uint8(n), int32(n), uint32(n), n, uint64(n), float32(n), math.Float32frombits(uint32(n)), math.Float64frombits(uint64(n)),
+			n > 0, text,
+			[]string{text},
+			[]int32{int32(n)},
+			[]int32{},
+			[]uint32{uint32(n), 128},
+			[]float32{1},
+			[]any{},
+		}
+		p := &parts{meta: slices.Clone(golden.meta), specs: golden.specs, tensors: golden.tensors}
+		p.set(p.meta[int(index)%len(p.meta)].Key, values[int(kind)%len(values)])
+		if text != "" && len(text) < 1000 {
+			p.set("llama.rope.scaling.type", text)
+		}
+		file, err := gguf.Open(bytes.NewReader(p.together(t)), int64(len(p.together(t))), "fuzzed")
+		if err != nil {
+			return
+		}
+		_, w, err := prism.Load(file)
+		if err != nil {
+			return
+		}
+		if _, err := w.Floats(model.EmbedName); err != nil {
+			t.Error(err)
+		}
+	})
 }

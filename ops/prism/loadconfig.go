@@ -155,9 +155,7 @@ func (k *keys) rope(c *model.Config) {
 		c.Rope.Type, c.Rope.Factor = kind, k.real("rope.scaling.factor", -1)
 		c.Rope.Original = k.whole("rope.scaling.original_context_length", c.Context)
 		c.Rope.Attention = k.real("rope.scaling.attn_factor", 1) * yarnAttention(c.Rope.Factor)
-		c.Rope.BetaFast = k.real("rope.scaling.yarn_beta_fast", 32)
-		c.Rope.BetaSlow = k.real("rope.scaling.yarn_beta_slow", 1)
-		c.Rope.Truncate = true
+		c.Rope.BetaFast, c.Rope.BetaSlow, c.Rope.Truncate = yarnFast, yarnSlow, true
 	default:
 		k.fail(fmt.Errorf("%s: %w: rope scaling of type %q", k.f.Name(), model.ErrUnsupported, kind))
 	}

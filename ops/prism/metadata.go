@@ -22,7 +22,7 @@ func general(arch, name string, fileType uint32) []gguf.KV {
 func architecture(arch string, c *model.Config, context int) []gguf.KV {
 	var keys []gguf.KV
 	count := func(key string, n int) { keys = append(keys, gguf.KV{Key: arch + "." + key, Value: uint32(n)}) }
-	real := func(key string, x float64) { keys = append(keys, gguf.KV{Key: arch + "." + key, Value: float32(x)}) }
+	float := func(key string, x float64) { keys = append(keys, gguf.KV{Key: arch + "." + key, Value: float32(x)}) }
 	count("block_count", c.Layers)
 	count("context_length", context)
 	count("embedding_length", c.Hidden)
@@ -31,8 +31,8 @@ func architecture(arch string, c *model.Config, context int) []gguf.KV {
 	count("attention.head_count_kv", c.KVHeads)
 	count("attention.key_length", c.HeadDim)
 	count("attention.value_length", c.HeadDim)
-	real("attention.layer_norm_rms_epsilon", c.Epsilon)
-	real("rope.freq_base", c.Rope.Base)
+	float("attention.layer_norm_rms_epsilon", c.Epsilon)
+	float("rope.freq_base", c.Rope.Base)
 	count("rope.dimension_count", c.HeadDim)
 	if arch == "llama" {
 		count("vocab_size", c.Vocab)
@@ -46,26 +46,24 @@ func scaling(arch string, r model.Rope) []gguf.KV {
 	if r.Type != "linear" && r.Type != "yarn" {
 		return nil
 	}
-	prefix := arch + ".rope.scaling."
-	keys := []gguf.KV{{Key: prefix + "type", Value: r.Type}, {Key: prefix + "factor", Value: float32(r.Factor)}}
+	start := arch + ".rope.scaling."
+	keys := []gguf.KV{{Key: start + "type", Value: r.Type}, {Key: start + "factor", Value: float32(r.Factor)}}
 	if r.Type == "linear" {
 		return keys
 	}
-	keys = append(keys, gguf.KV{Key: prefix + "original_context_length", Value: uint32(r.Original)})
-	for _, k := range []struct {
-		key          string
-		value, usual float64 // the runtime's value without the key
-	}{
-		{"attn_factor", r.Attention / yarnAttention(r.Factor), 1},
-		{"yarn_beta_fast", r.BetaFast, 32},
-		{"yarn_beta_slow", r.BetaSlow, 1},
-	} {
-		if math.Abs(k.value-k.usual) > 1e-6 {
-			keys = append(keys, gguf.KV{Key: prefix + k.key, Value: float32(k.value)})
-		}
+	keys = append(keys, gguf.KV{Key: start + "original_context_length", Value: uint32(r.Original)})
+	if factor := r.Attention / yarnAttention(r.Factor); math.Abs(factor-1) > 1e-6 {
+		keys = append(keys, gguf.KV{Key: start + "attn_factor", Value: float32(factor)})
 	}
 	return keys
 }
+
+// The turns between which yarn stretches by parts. llama.cpp has keys for others, and
+// ignores them in architectures llama and qwen3 (seen with v0.5.0, which heeds attn_factor).
+const (
+	yarnFast = 32
+	yarnSlow = 1
+)
 
 // yarnAttention is what the runtime multiplies cos and sin by at a factor, before
 // attn_factor.

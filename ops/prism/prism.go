@@ -66,8 +66,8 @@ func archOf(c *model.Config, context int) (string, error) {
 	if arch == "qwen3" && c.Rope.Type == "llama3" {
 		return refuse("architecture qwen3 takes no rope_freqs.weight, which llama3 rope scaling needs")
 	}
-	if c.Rope.Type == "yarn" && !c.Rope.Truncate {
-		return refuse("yarn rope scaling with truncate false, which the runtime does not have")
+	if r := c.Rope; r.Type == "yarn" && (!r.Truncate || r.BetaFast != yarnFast || r.BetaSlow != yarnSlow) {
+		return refuse("yarn rope scaling with beta_fast %g, beta_slow %g, truncate %v; the runtime has %d, %d and true", r.BetaFast, r.BetaSlow, r.Truncate, yarnFast, yarnSlow)
 	}
 	return arch, nil
 }

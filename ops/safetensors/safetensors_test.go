@@ -293,17 +293,12 @@ func TestWriterRefuses(t *testing.T) {
 
 // A write that fails is reported with the tensor.
 func TestWriterFull(t *testing.T) {
-	w, err := safetensors.NewWriter(&full{left: 1 << 10}, specs, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = w
-	_, err = safetensors.NewWriter(&full{}, specs, nil)
-	if !errors.Is(err, errFull) {
+	if _, err := safetensors.NewWriter(&full{}, specs, nil); !errors.Is(err, errFull) {
 		t.Errorf("NewWriter to a full disk = %v", err)
 	}
 	big := []safetensors.Spec{{Name: "big", DType: safetensors.U8, Shape: []int64{4096}}}
-	if w, err = safetensors.NewWriter(&full{left: 1 << 10}, big, nil); err != nil {
+	w, err := safetensors.NewWriter(&full{left: 1 << 10}, big, nil)
+	if err != nil {
 		t.Fatal(err)
 	}
 	if err := w.Write("big", make([]byte, 4096)); !errors.Is(err, errFull) || !strings.Contains(err.Error(), "big") {
