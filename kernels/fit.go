@@ -55,24 +55,10 @@ func checkGroup(codes []int8, w []float32) {
 
 // assign writes the best codes of w for the scale with bits s: ±1 beyond half of it.
 func assign(codes []int8, w []float32, s uint16) {
-	half := HalfToFloat(s) / 2
+	f := HalfToFloat(s)
 	for i, x := range w {
-		codes[i] = code(x, half)
+		codes[i], _ = nearest(x, f)
 	}
-}
-
-// code returns the best code of x for a scale of 2·half: 0 up to half, and everywhere if the
-// scale is 0.
-func code(x, half float32) int8 {
-	switch {
-	case half == 0:
-		return 0
-	case x > half:
-		return 1
-	case x < -half:
-		return -1
-	}
-	return 0
 }
 
 // halfScale rounds s to binary16; it is an error if s is not finite or out of range.
@@ -101,38 +87,115 @@ func roundToOdd(s float64) float32 {
 }
 
 // fitScale returns the scale of FitGroup.
-func fitScale(w []float32) (uint16, error) { return halfScale(bestScaleRef(w)) }
+func fitScale(w []float32) (uint16, error) { return halfScale(bestScale(w)) }
 
-// bestScaleRef returns the scale of the ternary fit with the least squared error, NaN or
-// infinite if a weight is. Of equal fits it takes the one with fewer weights.
+// scaleFits lists the searches for the best scale, the reference first. Each returns the scale
+// with the least squared error, for equal errors the one with fewer weights, and NaN if a weight
+// is not finite.
+func scaleFits() []impl[func(w []float32) float64] {
+	return []impl[func(w []float32) float64]{{"sort", true, bestScaleRef}, {"bounds", true, bestScaleBounds}}
+}
+
+var bestScale = last(scaleFits()).f
+
+// bestScaleRef sorts the magnitudes and tries every prefix.
 func bestScaleRef(w []float32) float64 {
 	var buf [Group]float32
-	a := buf[:len(w)]
-	for i, x := range w {
-		if x != x {
-			return math.NaN()
-		}
-		a[i] = float32(math.Abs(float64(x)))
+	a, _ := magnitudes(&buf, w)
+	if a == nil {
+		return math.NaN()
 	}
 	slices.Sort(a)
 	slices.Reverse(a)
 	return bestPrefix(a, 0, 0)
 }
 
-// bestPrefix returns the scale sum/k of the best fit whose support is the first k weights
-// of count weights that sum to sum, followed by a, magnitudes in descending order.
+// magnitudes writes |w| to buf and returns it and its maximum, or nil if a weight is not finite.
+func magnitudes(buf *[Group]float32, w []float32) (a []float32, top float32) {
+	a = buf[:len(w)]
+	for i, x := range w {
+		a[i] = math.Float32frombits(math.Float32bits(x) &^ (1 << 31))
+		top = max(top, a[i]) // NaN if one is
+	}
+	if !(top <= math.MaxFloat32) {
+		return nil, 0
+	}
+	return a, top
+}
+
+// bestPrefix returns the scale sum/k of the best fit whose support is count weights that sum to
+// sum, and then some of a, magnitudes in descending order.
 func bestPrefix(a []float32, count int, sum float64) float64 {
-	best, scale := 0.0, 0.0
+	gain, scale := 0.0, 0.0
 	if count > 0 {
 		scale = sum / float64(count)
-		best = sum * scale
+		gain = sum * scale
 	}
 	for i, x := range a {
 		sum += float64(x)
 		s := sum / float64(count+i+1)
-		if gain := sum * s; gain > best {
-			best, scale = gain, s
+		if sum*s > gain {
+			gain, scale = sum*s, s
 		}
 	}
 	return scale
+}
+
+// bestScaleBounds does without sorting. The best support is a prefix of the descending
+// magnitudes, so its mean, the scale s, is at least the mean of any set that contains it and
+// at most that of any prefix within it. It holds exactly the magnitudes over s/2. So half the mean
+// of all bounds what may be in it, half the maximum what must; each pass tightens both.
+// Rarely do some remain, when there are several local optima: these are sorted.
+//
+// All magnitudes of a support are within a factor of 256, so that their sum in float64 is
+// exact, in any order.
+func bestScaleBounds(w []float32) float64 {
+	var buf [Group]float32
+	open, top := magnitudes(&buf, w)
+	if open == nil {
+		return math.NaN()
+	}
+	inSum, in := 0.0, 0
+	openSum := sumOf(open)
+	high := top / 2
+	for len(open) > 0 {
+		low := float32((inSum + openSum) / float64(in+len(open)) / 2)
+		was := len(open)
+		var s float64
+		var n int
+		open, openSum, s, n = narrow(open, low, high)
+		inSum, in = inSum+s, in+n
+		if len(open) == was || in == 0 {
+			break
+		}
+		high = float32(inSum / float64(in) / 2)
+	}
+	slices.Sort(open)
+	slices.Reverse(open)
+	return bestPrefix(open, in, inSum)
+}
+
+func sumOf(a []float32) (s float64) {
+	for _, x := range a {
+		s += float64(x)
+	}
+	return s
+}
+
+// narrow keeps, in place, those of a in (low, high] and returns them with their sum; also the sum
+// and number of those over high.
+func narrow(a []float32, low, high float32) (open []float32, openSum, inSum float64, in int) {
+	l, h := int32(math.Float32bits(low)), int32(math.Float32bits(high))
+	n := 0
+	for _, x := range a {
+		u := int32(math.Float32bits(x))
+		over := (h - u) >> 31         // all ones if x > high
+		kept := (l - u) >> 31 &^ over // all ones if low < x <= high
+		inSum += float64(math.Float32frombits(uint32(u & over)))
+		openSum += float64(math.Float32frombits(uint32(u & kept)))
+		in -= int(over)
+		a[n] = x
+		n -= int(kept)
+	}
+	return a[:n], openSum, inSum, in
 }

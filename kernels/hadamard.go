@@ -20,7 +20,7 @@ func Hadamard(x []float32, block int) {
 	}
 	norm := float32(1 / math.Sqrt(float64(block)))
 	for ; len(x) > 0; x = x[block:] {
-		fwhtRef(x[:block], norm)
+		fwht(x[:block], norm)
 	}
 }
 
@@ -70,19 +70,62 @@ func flip(x []float32, signs []int8) {
 	}
 }
 
+// A fwhtFunc scales x, whose length is a power of two, by norm and transforms it.
+type fwhtFunc func(x []float32, norm float32)
+
+// fwhts lists the transforms of one block, the reference first.
+func fwhts() []impl[fwhtFunc] {
+	return append([]impl[fwhtFunc]{{"ref", true, fwhtRef}, {"go", true, fwhtGo}}, simdFWHTs()...)
+}
+
+// fwht is the transform in use.
+var fwht = last(fwhts()).f
+
 // fwhtRef is the reference of the transform of one block.
 func fwhtRef(x []float32, norm float32) {
 	for i := range x {
 		x[i] *= norm
 	}
 	for d := 1; d < len(x); d *= 2 {
-		for i := 0; i < len(x); i += 2 * d {
-			lo, hi := x[i:i+d], x[i+d:i+2*d]
-			for j, a := range lo {
-				b := hi[j]
-				lo[j], hi[j] = a+b, a-b
+		for i := range x {
+			if i&d == 0 {
+				x[i], x[i+d] = x[i]+x[i+d], x[i]-x[i+d]
 			}
 		}
+	}
+}
+
+// fwhtGo passes over x once for every two distances.
+func fwhtGo(x []float32, norm float32) {
+	for i := range x {
+		x[i] *= norm
+	}
+	d := 1
+	for ; 4*d <= len(x); d *= 4 {
+		for i := 0; i < len(x); i += 4 * d {
+			quad(x[i:i+d], x[i+d:i+2*d], x[i+2*d:i+3*d], x[i+3*d:i+4*d])
+		}
+	}
+	if d < len(x) {
+		pair(x[:d], x[d:])
+	}
+}
+
+// quad does two distances at once for four runs of equal length.
+func quad(x0, x1, x2, x3 []float32) {
+	x1, x2, x3 = x1[:len(x0)], x2[:len(x0)], x3[:len(x0)]
+	for i, a := range x0 {
+		b, c, d := x1[i], x2[i], x3[i]
+		a, b, c, d = a+b, a-b, c+d, c-d
+		x0[i], x1[i], x2[i], x3[i] = a+c, b+d, a-c, b-d
+	}
+}
+
+// pair does one distance for two runs of equal length.
+func pair(x0, x1 []float32) {
+	x1 = x1[:len(x0)]
+	for i, a := range x0 {
+		x0[i], x1[i] = a+x1[i], a-x1[i]
 	}
 }
 
