@@ -1,0 +1,105 @@
+package rules
+
+import (
+	"github.com/hashicorp/hcl/v2"
+
+	"bonsai/engine"
+	"bonsai/ops/calibrate"
+)
+
+// A Calibration is the value of a calibration step: blocks of tokens, all of one length.
+type Calibration struct {
+	Checkpoint *Checkpoint // whose tokenizer made the tokens
+	Length     int         // tokens a block
+	Tokens     int64       // in all blocks
+
+	tokens *engine.Artifact
+}
+
+// Kind says in a diagnostic what this is.
+func (*Calibration) Kind() string { return "a calibration" }
+
+// Artifacts returns what a target of the step builds.
+func (c *Calibration) Artifacts() []*engine.Artifact { return []*engine.Artifact{c.tokens} }
+
+type calibrationBlock struct {
+	Model  hcl.Expression `hcl:"model"`
+	Length int            `hcl:"length"`
+	Seed   uint64         `hcl:"seed,optional"`
+	Takes  []takeBlock    `hcl:"take,block"`
+}
+
+type takeBlock struct {
+	Name string         `hcl:"name,label"`
+	From hcl.Expression `hcl:"from"`
+	N    int            `hcl:"n"`
+	Seed *uint64        `hcl:"seed,optional"`
+	Body hcl.Body       `hcl:",remain"`
+}
+
+// calibrationRule packs documents into blocks of tokens and draws some of them.
+type calibrationRule struct{}
+
+// Expand implements Rule.
+func (calibrationRule) Expand(x *Expansion, body hcl.Body, ctx *hcl.EvalContext) (any, hcl.Diagnostics) {
+	block, diags := decode[calibrationBlock](body, ctx)
+	if diags.HasErrors() {
+		return nil, diags
+	}
+	c, more := referenceTo[*Checkpoint](block.Model, ctx, "a checkpoint")
+	if diags = append(diags, more...); diags.HasErrors() {
+		return nil, diags
+	}
+	diags = append(diags, c.needTokenizer(block.Model.Range())...)
+	op, documents, more := block.takes(ctx)
+	diags = append(diags, more...)
+	if block.Length < 2 || block.Length > c.Config.Context {
+		diags = append(diags, problem(attributeRange(body, "length", x.Range), "Length out of range",
+			"A block has from 2 tokens up to the model's context, %d; this is %d.", c.Config.Context, block.Length))
+	}
+	if len(block.Takes) == 0 {
+		diags = append(diags, problem(x.Range, "Calibration on nothing",
+			"A calibration needs at least one block take %q { from = dataset…, n = … }.", "name"))
+	}
+	if diags.HasErrors() {
+		return nil, diags
+	}
+	blocks := 0
+	for _, t := range op.Takes {
+		blocks += t.N
+	}
+	tokens := int64(blocks) * int64(block.Length)
+	out := x.add("", op, work{}, append(documents, c.tokenizerFiles()...), engine.Output{Size: 4 * tokens})
+	return &Calibration{Checkpoint: c, Length: block.Length, Tokens: tokens, tokens: out[0]}, diags
+}
+
+// takes reads the take blocks: the op without its tokenizer, and its documents.
+func (b calibrationBlock) takes(ctx *hcl.EvalContext) (calibrate.Calibrate, []*engine.Artifact, hcl.Diagnostics) {
+	op := calibrate.Calibrate{Length: b.Length, Seed: b.Seed}
+	var documents []*engine.Artifact
+	var diags hcl.Diagnostics
+	names := map[string]bool{}
+	for _, t := range b.Takes {
+		d, more := referenceTo[*Dataset](t.From, ctx, "a dataset")
+		diags = append(append(diags, unexpected(t.Body)...), more...)
+		if t.N < 1 {
+			diags = append(diags, problem(attributeRange(t.Body, "n", t.From.Range()), "Too few blocks",
+				"take %q must draw at least 1 block, and n is %d.", t.Name, t.N))
+		}
+		if names[t.Name] {
+			diags = append(diags, problem(t.From.Range(), "Duplicate take",
+				"There are two blocks take %q. Give each a name of its own.", t.Name))
+		}
+		names[t.Name] = true
+		if diags.HasErrors() {
+			continue
+		}
+		seed := b.Seed
+		if t.Seed != nil {
+			seed = *t.Seed
+		}
+		op.Takes = append(op.Takes, calibrate.Take{Name: t.Name, N: t.N, Seed: seed})
+		documents = append(documents, d.documents)
+	}
+	return op, documents, diags
+}

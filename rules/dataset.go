@@ -1,0 +1,75 @@
+package rules
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"bonsai/engine"
+	"bonsai/ops/dataset"
+)
+
+// A Dataset is the value of a dataset step: documents of text.
+type Dataset struct{ documents *engine.Artifact }
+
+// Kind says in a diagnostic what this is.
+func (*Dataset) Kind() string { return "a dataset" }
+
+// Artifacts returns what a target of the step builds.
+func (d *Dataset) Artifacts() []*engine.Artifact { return []*engine.Artifact{d.documents} }
+
+type datasetBlock struct {
+	Kind      string `hcl:"kind"`
+	Path      string `hcl:"path"`
+	Field     string `hcl:"field,optional"`
+	Separator string `hcl:"separator,optional"`
+	Articles  bool   `hcl:"articles,optional"`
+	Trim      bool   `hcl:"trim,optional"`
+	From      int    `hcl:"from,optional"`
+	N         int    `hcl:"n,optional"`
+}
+
+// datasetRule reads one file of text.
+type datasetRule struct{}
+
+// Expand implements Rule.
+func (datasetRule) Expand(x *Expansion, body hcl.Body, ctx *hcl.EvalContext) (any, hcl.Diagnostics) {
+	block, diags := decode[datasetBlock](body, ctx)
+	if diags.HasErrors() {
+		return nil, diags
+	}
+	op := dataset.Documents{
+		Kind: block.Kind, Field: block.Field, Separator: block.Separator,
+		Articles: block.Articles, Trim: block.Trim, From: block.From, N: block.N,
+	}
+	if err := op.Check(); err != nil {
+		diags = append(diags, problem(attributeRange(body, "kind", x.Range), "Settings that do not fit", "%s.", capital(err.Error())))
+	}
+	path := resolve(x.Dir, block.Path)
+	size, d := fileSize(path, attributeRange(body, "path", x.Range))
+	if d != nil {
+		diags = append(diags, d)
+	}
+	if diags.HasErrors() {
+		return nil, diags
+	}
+	in := []*engine.Artifact{x.Graph.Source(path)}
+	return &Dataset{documents: x.add("", op, work{}, in, engine.Output{Size: size})[0]}, diags
+}
+
+// fileSize returns the size of a file in bytes, or what is wrong with its path.
+func fileSize(path string, at hcl.Range) (int64, *hcl.Diagnostic) {
+	s, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return 0, problem(at, "File not found",
+			"There is no file %s. Paths are relative to the recipe's folder, or absolute.", path)
+	case err != nil:
+		return 0, problem(at, "Unusable file", "%v.", err)
+	case s.IsDir():
+		return 0, problem(at, "File expected", "%s is a folder. Give the path of a file.", path)
+	}
+	return s.Size(), nil
+}
