@@ -230,7 +230,7 @@ func (b *build) causes(id int, status []Status) (reasons []Reason, own bool) {
 	var first string                  // of the actions before it that are not hits
 	followed := make(map[string]bool) // inputs that such actions make
 	for _, in := range b.graph.actions[id].In {
-		if in.maker < 0 || status[in.maker] != Run && status[in.maker] != Maybe {
+		if in.maker < 0 || status[in.maker] != Run && status[in.maker] != Maybe || b.onlyNeeded(in.maker) {
 			continue
 		}
 		if first == "" {
@@ -255,4 +255,10 @@ func (b *build) causes(id int, status []Status) (reasons []Reason, own bool) {
 		}
 	})
 	return reasons, own
+}
+
+// onlyNeeded reports whether an action runs because something after it does.
+func (b *build) onlyNeeded(id int) bool {
+	reasons := b.actions[id].reasons
+	return len(reasons) > 0 && !slices.ContainsFunc(reasons, func(r Reason) bool { return r.Kind != Needed })
 }

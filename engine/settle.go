@@ -17,6 +17,9 @@ func (b *build) settle(id int) {
 		}
 	}
 	r.settled = true
+	for a, end := b.graph.made(id); a < end; a++ {
+		b.drop(b.graph.artifacts[a]) // if nothing ever read it
+	}
 	for _, in := range b.graph.actions[id].In {
 		h := &b.artifacts[in.id]
 		if h.open--; h.open == 0 && in.maker >= 0 {
