@@ -23,17 +23,18 @@ func (*Calibration) Kind() string { return "a calibration" }
 func (c *Calibration) Artifacts() []*engine.Artifact { return []*engine.Artifact{c.tokens} }
 
 type calibrationBlock struct {
-	Model  hcl.Expression `hcl:"model"`
-	Length int            `hcl:"length"`
-	Seed   uint64         `hcl:"seed,optional"`
-	Takes  []takeBlock    `hcl:"take,block"`
+	Model     hcl.Expression `hcl:"model"`
+	Length    int            `hcl:"length"`
+	Seed      uint64         `hcl:"seed,optional"`
+	Separator string         `hcl:"separator,optional"`
+	Takes     []takeBlock    `hcl:"take,block"`
 }
 
 type takeBlock struct {
 	Name string         `hcl:"name,label"`
 	From hcl.Expression `hcl:"from"`
 	N    int            `hcl:"n"`
-	Seed *uint64        `hcl:"seed,optional"`
+	Seed uint64         `hcl:"seed,optional"`
 	Body hcl.Body       `hcl:",remain"`
 }
 
@@ -66,7 +67,7 @@ func (calibrationRule) Expand(x *Expansion, body hcl.Body, ctx *hcl.EvalContext)
 	}
 	blocks := 0
 	for _, t := range op.Takes {
-		blocks += t.N
+		blocks += t.Blocks
 	}
 	tokens := int64(blocks) * int64(block.Length)
 	out := x.add("", op, work{}, append(documents, c.tokenizerFiles()...), engine.Output{Size: 4 * tokens})
@@ -75,7 +76,7 @@ func (calibrationRule) Expand(x *Expansion, body hcl.Body, ctx *hcl.EvalContext)
 
 // takes reads the take blocks: the op without its tokenizer, and its documents.
 func (b calibrationBlock) takes(ctx *hcl.EvalContext) (calibrate.Calibrate, []*engine.Artifact, hcl.Diagnostics) {
-	op := calibrate.Calibrate{Length: b.Length, Seed: b.Seed}
+	op := calibrate.Calibrate{Length: b.Length, Seed: b.Seed, Separator: b.Separator}
 	var documents []*engine.Artifact
 	var diags hcl.Diagnostics
 	names := map[string]bool{}
@@ -94,11 +95,7 @@ func (b calibrationBlock) takes(ctx *hcl.EvalContext) (calibrate.Calibrate, []*e
 		if diags.HasErrors() {
 			continue
 		}
-		seed := b.Seed
-		if t.Seed != nil {
-			seed = *t.Seed
-		}
-		op.Takes = append(op.Takes, calibrate.Take{Name: t.Name, N: t.N, Seed: seed})
+		op.Takes = append(op.Takes, calibrate.Take{Name: t.Name, Blocks: t.N, Seed: t.Seed})
 		documents = append(documents, d.documents)
 	}
 	return op, documents, diags
