@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"container/heap"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -119,6 +120,7 @@ func (b *build) ask(id int) {
 		}
 	}
 	b.set(id, asking)
+	heap.Push(&b.slots.asked, id)
 	b.asks.queue = append(b.asks.queue, func() func() {
 		f := q.answer()
 		return func() { b.answered(id, q, f) }

@@ -7,11 +7,13 @@ import (
 
 // slots are what running actions share: workers, places in pools, and memory. Actions
 // that are ready wait in a queue for each pool, in the order they were added to the
-// graph, so that a build goes through a recipe step by step.
+// graph, so that a build goes through a recipe step by step. For the same reason none
+// starts while the store is still asked about an earlier one.
 type slots struct {
 	workers int   // free
 	memory  int64 // free bytes
 	pools   map[string]*pool
+	asked   ids // actions that the store is asked about, or was
 }
 
 // A pool is a limit on how many of some actions run at once.
@@ -50,7 +52,7 @@ func (s *slots) next(b *build) (id int, ok bool) {
 	starved := math.MaxInt // first action that waits for memory
 	var from *pool
 	for _, p := range s.pools {
-		head, ok := p.head(b)
+		head, ok := p.waiting.first(b, ready)
 		if !ok || p.free == 0 {
 			continue
 		}
@@ -68,19 +70,11 @@ func (s *slots) next(b *build) (id int, ok bool) {
 	if id = from.waiting[0]; id > starved && b.graph.actions[id].Peak > 0 {
 		return 0, false
 	}
+	if first, ok := s.asked.first(b, asking); ok && first < id {
+		return 0, false
+	}
 	heap.Pop(&from.waiting)
 	return id, true
-}
-
-// head returns the first action that waits, and forgets those that no longer do.
-func (p *pool) head(b *build) (id int, ok bool) {
-	for len(p.waiting) > 0 {
-		if id = p.waiting[0]; b.actions[id].state == ready {
-			return id, true
-		}
-		heap.Pop(&p.waiting)
-	}
-	return 0, false
 }
 
 // take gives an action its slots; give takes them back.
@@ -97,6 +91,18 @@ func (s *slots) change(a *Action, by int) {
 
 // ids is a heap of action ids, the smallest first.
 type ids []int
+
+// first returns the first action of those that are in state s, and forgets those before
+// it that no longer are.
+func (h *ids) first(b *build, s state) (id int, ok bool) {
+	for len(*h) > 0 {
+		if id = (*h)[0]; b.actions[id].state == s {
+			return id, true
+		}
+		heap.Pop(h)
+	}
+	return 0, false
+}
 
 func (h ids) Len() int           { return len(h) }
 func (h ids) Less(i, j int) bool { return h[i] < h[j] }

@@ -233,3 +233,29 @@ func file(t testing.TB, dir, name, text string) string {
 	}
 	return path
 }
+
+// An opFunc is an op with one output that does what a test says.
+type opFunc struct {
+	name string
+	run  func(ctx context.Context, out *writer) error
+}
+
+// A writer is what the function of an opFunc has to work with.
+type writer struct {
+	in     []*io.SectionReader
+	out    []io.Writer
+	report func(float64, string)
+}
+
+func (w *writer) print(args ...any) error {
+	_, err := fmt.Fprint(w.out[0], args...)
+	return err
+}
+
+func (o opFunc) AppendText(b []byte) ([]byte, error) {
+	return fmt.Appendf(b, "op %s v1\n", o.name), nil
+}
+
+func (o opFunc) Run(ctx context.Context, in []*io.SectionReader, out []io.Writer, report func(float64, string)) error {
+	return o.run(ctx, &writer{in, out, report})
+}

@@ -1,13 +1,10 @@
 package engine_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -318,7 +315,3 @@ func TestRandomLives(t *testing.T) {
 		}
 	}
 }
-
-var _ = context.Canceled
-var _ = os.Remove
-var _ = filepath.Join
