@@ -239,7 +239,7 @@ func (b *build) causes(id int, status []Status) (reasons []Reason, own bool) {
 		followed[in.String()] = true
 	}
 	reasons = b.actions[id].reasons
-	if status[id] == Maybe && first != "" {
+	if !b.actions[id].keyed && first != "" {
 		reasons = append(slices.Clone(reasons), Reason{Kind: Follows, Name: first})
 	}
 	own = slices.ContainsFunc(reasons, func(r Reason) bool {
