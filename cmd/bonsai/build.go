@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"slices"
+
+	"bonsai/cache"
+	"bonsai/cmd/bonsai/view"
+	"bonsai/engine"
+	"bonsai/recipes"
+)
+
+// buildKeys are the keys of build alone.
+var buildKeys = []string{"explain", "keep-going", "out", "target"}
+
+// viewKeys are the keys that say how results are shown.
+var viewKeys = []string{"color", "json"}
+
+// buildArgs are the arguments of build.
+type buildArgs struct {
+	recipe    recipeArgs
+	cache     cacheArgs
+	targets   []string
+	out       string // "" for what the targets say
+	keepGoing bool
+	view      view.BuildOptions
+}
+
+func (p *program) readBuildArgs(w *words) (buildArgs, error) {
+	a := buildArgs{
+		recipe: readRecipeArgs(w), cache: readCacheArgs(w),
+		targets: w.list("target"), out: w.text("out", ""), keepGoing: w.flag("keep-going"),
+	}
+	a.view = p.buildView(w)
+	a.view.Explain = w.flag("explain")
+	return a, w.err
+}
+
+// buildView reads how a build is shown.
+func (p *program) buildView(w *words) view.BuildOptions {
+	style := p.style(w.choice("color", "auto", "never", "always"), p.stdout.w)
+	return view.BuildOptions{Style: style, JSON: w.flag("json"), Now: p.now}
+}
+
+// runBuild brings targets up to date, and places their files.
+func runBuild(ctx context.Context, p *program, w *words) (int, error) {
+	a, err := p.readBuildArgs(w)
+	if err != nil {
+		return 0, err
+	}
+	r, warnings, err := p.load(a.recipe, a.cache.backend)
+	if err != nil {
+		return 0, err
+	}
+	warnings.Write(p.stderr, p.style("auto", p.stderr))
+	targets, err := r.targets(a.targets)
+	if err != nil {
+		return 0, err
+	}
+	places, err := placesOf(targets, a.out)
+	if err != nil {
+		return 0, err
+	}
+	store, opt, err := p.openCache(a.cache, r, cache.OpenDir)
+	if err != nil {
+		return 0, err
+	}
+	opt.KeepGoing = a.keepGoing
+	v := view.NewBuild(p.stdout, a.view)
+	want := artifacts(targets)
+	outputs, err := p.build(ctx, r.Graph, want, opt, v)
+	if err == nil {
+		err = place(store, places, want, outputs, v)
+	}
+	v.Close(err)
+	return exitBuilt, err
+}
+
+// build is engine.Build with its events drawn. In a slow build of bonsai the first
+// action that runs has a line that says so.
+func (p *program) build(ctx context.Context, g *engine.Graph, want []*engine.Artifact, opt engine.Options, v *view.Build) ([]cache.Output, error) {
+	told := simd || runtime.GOARCH != "amd64"
+	opt.Emit = func(e engine.Event) {
+		if _, runs := e.(engine.Started); runs && !told {
+			told = true
+			v.Remark("this bonsai is built without its fast kernels and takes several times longer: " +
+				"build it with GOEXPERIMENT=simd")
+		}
+		v.Event(e)
+	}
+	return engine.Build(ctx, g, want, opt)
+}
+
+// A placement is a file of a target's folder to be.
+type placement struct {
+	path string
+	file *engine.Artifact
+	step string
+}
+
+// placesOf returns what targets place where. out replaces the folders that they name,
+// unless it is empty. Two steps with one path are an error.
+func placesOf(targets []*recipes.Target, out string) (places []placement, err error) {
+	steps := map[string]string{}
+	for _, t := range targets {
+		folder := t.Out
+		if out != "" {
+			folder = out
+		}
+		for _, s := range t.Steps {
+			if s.FileName() == "" || folder == "" {
+				continue
+			}
+			path := filepath.Join(folder, s.FileName())
+			other, taken := steps[path]
+			if taken && other != s.Address {
+				return nil, fmt.Errorf("%s and %s both place %s", other, s.Address, path)
+			}
+			if steps[path] = s.Address; !taken {
+				places = append(places, placement{path, s.Artifacts()[0], s.Address})
+			}
+		}
+	}
+	return places, nil
+}
+
+// place puts the files of targets in their folders. A build that failed places nothing:
+// what is there is a whole earlier one.
+func place(store *cache.Dir, places []placement, want []*engine.Artifact, outputs []cache.Output, v *view.Build) error {
+	for _, pl := range places {
+		output := outputs[slices.Index(want, pl.file)]
+		how, err := store.Export(output.Digest, pl.path)
+		if err != nil {
+			return fmt.Errorf("place %s of %s: %w", pl.path, pl.step, err)
+		}
+		v.Placed(pl.path, output, how)
+	}
+	return nil
+}

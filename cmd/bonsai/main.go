@@ -1,0 +1,170 @@
+// Command bonsai makes ternary models by recipe.
+//
+// It holds the command line: arguments, signals, exit status. What a command computes
+// is computed by the packages below; what it prints is drawn by package view. Start at
+// run; a command is a file.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"bonsai/cmd/bonsai/view"
+)
+
+// Exit statuses.
+const (
+	exitBuilt       = 0
+	exitFailed      = 1
+	exitMisused     = 2 // also of plan detailed-exitcode=true: there is work to do
+	exitInterrupted = 130
+)
+
+// A command is one of the words that can follow bonsai.
+type command struct {
+	name    string
+	summary string
+	keys    []string // accepted; one that ends in a dot accepts any name after it
+	topic   bool     // takes one bare word, as help does
+	run     func(ctx context.Context, p *program, w *words) (status int, err error)
+}
+
+// commands returns all of them, in the order of help.
+func commands() []command {
+	return []command{
+		{"build", "bring a target up to date", keysOf(buildKeys, recipeKeys, cacheKeys, viewKeys), false, runBuild},
+		{"plan", "say what a build would run, why, for how long and how big", keysOf(planKeys, recipeKeys, cacheKeys, viewKeys), false, runPlan},
+		{"validate", "check a recipe without running anything", keysOf(recipeKeys, viewKeys), false, runValidate},
+		{"inspect", "look into a checkpoint, a safetensors or a GGUF file", keysOf(inspectKeys, viewKeys), false, runInspect},
+		{"eval", "measure a model beside the one it was made of", keysOf(evalKeys, cacheKeys, viewKeys), false, runEval},
+		{"version", "print the version and what this build computes with", []string{"json"}, false, runVersion},
+		{"help", "explain a command or a topic", nil, true, runHelp},
+	}
+}
+
+// A program is what a command has of the world.
+type program struct {
+	lookupEnv func(string) (string, bool)
+	stdout    *watched
+	stderr    io.Writer
+	now       func() time.Time
+}
+
+func (p *program) env(name string) string {
+	v, _ := p.lookupEnv(name)
+	return v
+}
+
+func main() {
+	signal.Ignore(syscall.SIGPIPE) // a closed pipe is an error of a write like any other
+	ctx, cancel := context.WithCancel(context.Background())
+	go interrupts(cancel)
+	os.Exit(run(ctx, os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr))
+}
+
+// interrupts cancels at the first signal, so that what is finished is kept and nothing
+// is left behind, and ends the process at the second.
+func interrupts(cancel func()) {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	<-signals
+	fmt.Fprintln(os.Stderr, "\nfinishing; press Ctrl-C again to stop now (what is finished is kept either way)")
+	cancel()
+	<-signals
+	os.Exit(exitInterrupted)
+}
+
+// run is bonsai with these arguments. It returns the exit status.
+func run(ctx context.Context, args []string, lookupEnv func(string) (string, bool), stdout, stderr io.Writer) int {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	out := &watched{w: stdout, failed: cancel}
+	p := &program{lookupEnv: lookupEnv, stdout: out, stderr: stderr, now: time.Now}
+	style := p.style("auto", stderr)
+	status, err := p.dispatch(ctx, args, &style)
+	if out.err != nil {
+		err = fmt.Errorf("write to standard output: %w", out.err)
+	}
+	if err == nil {
+		return status
+	}
+	view.Error(stderr, err, style)
+	return statusOf(ctx, err, out.err != nil)
+}
+
+// dispatch runs the command that args name. It sets the style that errors are shown in.
+func (p *program) dispatch(ctx context.Context, args []string, style *view.Style) (int, error) {
+	if len(args) == 0 {
+		args = []string{"help"}
+	}
+	c, err := commandNamed(args[0])
+	if err != nil {
+		return 0, err
+	}
+	w, err := parseWords(c, args[1:])
+	if err != nil {
+		return 0, err
+	}
+	if w.help {
+		return exitBuilt, p.page(c.name)
+	}
+	*style = p.style(w.choice("color", "auto", "never", "always"), p.stderr)
+	if w.err != nil {
+		return 0, w.err
+	}
+	return c.run(ctx, p, w)
+}
+
+// statusOf returns the exit status of a command that failed.
+func statusOf(ctx context.Context, err error, broken bool) int {
+	_, misused := errors.AsType[*usageError](err)
+	switch {
+	case broken:
+		return exitFailed
+	case misused:
+		return exitMisused
+	case ctx.Err() != nil:
+		return exitInterrupted
+	default:
+		return exitFailed
+	}
+}
+
+// A watched writer remembers that a write failed, and calls failed then.
+type watched struct {
+	w      io.Writer
+	failed func()
+	err    error
+}
+
+// Write implements io.Writer.
+func (o *watched) Write(b []byte) (int, error) {
+	if o.err != nil {
+		return 0, o.err
+	}
+	n, err := o.w.Write(b)
+	if err != nil {
+		o.err = err
+		o.failed()
+	}
+	return n, err
+}
+
+// style returns how to draw on w, given the value of color=.
+func (p *program) style(color string, w io.Writer) view.Style {
+	s := view.Style{Width: view.Unlimited}
+	if f, ok := w.(*os.File); ok {
+		s.Width, s.Terminal = terminal(f)
+	}
+	noColor := p.env("NO_COLOR") != ""
+	dumb := p.env("TERM") == "dumb"
+	s.Color = color == "always" || color == "auto" && s.Terminal && !noColor && !dumb
+	s.Live = s.Terminal && !dumb && p.env("CI") == ""
+	return s
+}

@@ -1,0 +1,203 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"bonsai/cache"
+	"bonsai/cmd/bonsai/view"
+	"bonsai/engine"
+	"bonsai/ops/mlx"
+	"bonsai/recipes"
+	"bonsai/rules"
+)
+
+// recipeKeys are the keys of commands that read a recipe.
+var recipeKeys = []string{"recipe", "var.", "vars"}
+
+// recipeArgs say which recipe is read and with which variables.
+type recipeArgs struct {
+	path     string            // a file, a folder, or the name of a built-in recipe
+	vars     map[string]string // var.x=text
+	varFiles []string
+}
+
+func readRecipeArgs(w *words) recipeArgs {
+	return recipeArgs{path: w.text("recipe", "."), vars: w.prefixed("var."), varFiles: w.list("vars")}
+}
+
+// cacheKeys are the keys of commands that build.
+var cacheKeys = []string{"backend", "cache", "memory", "workers"}
+
+// cacheArgs say where results are kept and what computes them.
+type cacheArgs struct {
+	dir     string // "" for the default
+	backend string
+	memory  int64 // bytes; 0 for what is available
+	workers int   // 0 for one a CPU
+}
+
+func readCacheArgs(w *words) cacheArgs {
+	return cacheArgs{
+		dir:     w.text("cache", ""),
+		backend: w.choice("backend", "auto", "go", "xla:cpu", "xla:cuda"),
+		memory:  w.bytes("memory"),
+		workers: w.count("workers", 0, 0),
+	}
+}
+
+// A loaded is a recipe with what it was loaded with.
+type loaded struct {
+	*recipes.Recipe
+	id      string // what the cache's history knows the recipe by
+	backend string // what computes
+}
+
+// load reads a recipe. An error about the recipe is a *view.Mistakes; warnings are in
+// mistakes if there is no error.
+func (p *program) load(a recipeArgs, backend string) (r *loaded, mistakes *view.Mistakes, err error) {
+	files, dir, id, err := readRecipe(a.path)
+	if err != nil {
+		return nil, nil, err
+	}
+	return p.loadFiles(files, dir, id, a, backend)
+}
+
+// loadFiles is load of files that are in memory.
+func (p *program) loadFiles(files []recipes.File, dir, id string, a recipeArgs, backend string) (*loaded, *view.Mistakes, error) {
+	tensors := mlx.New(backend)
+	opt := recipes.Options{
+		Catalogue: rules.Standard(rules.Settings{Engine: tensors, Rate: rate()}),
+		LookupEnv: p.lookupEnv, Vars: a.vars, Dir: dir, Version: version,
+	}
+	for _, name := range a.varFiles {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return nil, nil, fmt.Errorf("read variables: %w", err)
+		}
+		opt.VarFiles = append(opt.VarFiles, recipes.File{Name: name, Bytes: text})
+	}
+	r, diags := recipes.Load(files, opt)
+	mistakes := &view.Mistakes{Diagnostics: diags, Files: r.Files}
+	if diags.HasErrors() {
+		return nil, nil, mistakes
+	}
+	return &loaded{Recipe: r, id: id, backend: tensors.Name()}, mistakes, nil
+}
+
+// rate returns about how many floating-point operations a second this machine does, to
+// estimate times until there are measured ones. Twenty billion a core is what the fast
+// kernels reach on current servers, a tenth of that the plain ones.
+func rate() float64 {
+	perCore := 2e9
+	if simd || runtime.GOARCH != "amd64" {
+		perCore = 20e9
+	}
+	return perCore * float64(runtime.GOMAXPROCS(0))
+}
+
+// readRecipe reads the files of a recipe: what is on disk comes before what is built in.
+func readRecipe(path string) (files []recipes.File, dir, id string, err error) {
+	files, dir, err = recipes.Read(path)
+	if err == nil {
+		id, err = filepath.Abs(path)
+		return files, dir, id, err
+	}
+	if !errors.Is(err, fs.ErrNotExist) || strings.ContainsAny(path, `./\`) {
+		return nil, "", "", err
+	}
+	if files, builtinErr := recipes.Builtin(path); builtinErr == nil {
+		return files, "", "builtin " + path, nil
+	}
+	return nil, "", "", fmt.Errorf("%w; built in are: %s", err, strings.Join(recipes.BuiltinNames(), ", "))
+}
+
+// targets returns the targets that are asked for. Without a name it is an error that
+// lists them.
+func (r *loaded) targets(names []string) (targets []*recipes.Target, err error) {
+	if len(names) == 0 {
+		return nil, misused("%s", r.listTargets())
+	}
+	var missing []error
+	for _, name := range names {
+		t, err := r.Target(name)
+		if err != nil {
+			missing = append(missing, &usageError{err.Error()})
+			continue
+		}
+		targets = append(targets, t)
+	}
+	return targets, errors.Join(missing...)
+}
+
+// listTargets says which targets there are.
+func (r *loaded) listTargets() string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(r.Targets)) {
+		if t := r.Targets[name]; t.Declared {
+			fmt.Fprintf(&b, "\n  target=%-16s %s", name, t.Description)
+		}
+	}
+	if b.Len() == 0 {
+		return "which target? This recipe declares none; each step is one, such as " + r.anyStep()
+	}
+	return "which target? This recipe declares" + b.String()
+}
+
+func (r *loaded) anyStep() string {
+	if len(r.Steps) == 0 {
+		return "none: it is empty"
+	}
+	return "target=" + r.Steps[len(r.Steps)-1].Address
+}
+
+// artifacts returns what targets build, each once.
+func artifacts(targets []*recipes.Target) (want []*engine.Artifact) {
+	seen := map[*engine.Artifact]bool{}
+	for _, t := range targets {
+		for _, a := range t.Artifacts() {
+			if !seen[a] {
+				seen[a] = true
+				want = append(want, a)
+			}
+		}
+	}
+	return want
+}
+
+// openCache opens the store for a recipe with open, which is cache.OpenDir or
+// cache.OpenReadOnly, and returns the options of a build.
+func (p *program) openCache(a cacheArgs, r *loaded, open func(string, func() time.Time) (*cache.Dir, error)) (*cache.Dir, engine.Options, error) {
+	path := a.dir
+	if path == "" {
+		var err error
+		if path, err = cache.DefaultPath(p.env); err != nil {
+			return nil, engine.Options{}, err
+		}
+	}
+	if r.Numerics == "strict" {
+		path = filepath.Join(path, "strict", strings.ReplaceAll(version+"-"+r.backend, ":", "-"))
+	}
+	store, err := open(path, p.now)
+	if err != nil {
+		return nil, engine.Options{}, err
+	}
+	memory := a.memory
+	if memory == 0 {
+		memory = availableMemory()
+	}
+	return store, engine.Options{
+		Store: store, Sources: store, History: store, Locker: store,
+		Recipe: r.id, Workers: a.workers, Memory: memory,
+		Pools: map[string]int{"compute": 1}, // an action that computes uses the whole machine
+		Now:   p.now, Version: version, Backend: r.backend,
+	}, nil
+}

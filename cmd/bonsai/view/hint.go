@@ -1,0 +1,132 @@
+package view
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+
+	"bonsai/cache"
+	"bonsai/engine"
+	"bonsai/kernels"
+	"bonsai/ops/gguf"
+	"bonsai/ops/mlx"
+	"bonsai/ops/model"
+	"bonsai/ops/prism"
+	"bonsai/ops/quantize"
+	"bonsai/ops/safetensors"
+	"bonsai/recipes"
+)
+
+// Error writes an error, each of those it joins by itself, with advice where there is
+// some.
+func Error(w io.Writer, err error, s Style) {
+	p := s.palette()
+	for _, err := range apart(err) {
+		if m, ok := errors.AsType[*Mistakes](err); ok {
+			m.Write(w, s)
+			continue
+		}
+		if errors.Is(err, context.Canceled) {
+			continue
+		}
+		fmt.Fprint(w, p.bad.Render("error: "), trimIndent(wrap(printable(err.Error()), "  ", min(s.Width, 100))))
+		if p, ok := errors.AsType[*engine.PanicError](err); ok {
+			fmt.Fprintf(w, "%s\n", p.Stack)
+		}
+		if h := hint(err); h != "" {
+			fmt.Fprint(w, wrap(h, "  ", min(s.Width, 100)))
+		}
+	}
+}
+
+// trimIndent takes away the two columns in front of a first line that follows a word.
+func trimIndent(s string) string { return s[min(2, len(s)):] }
+
+// apart returns the errors that errors.Join made one of.
+func apart(err error) (list []error) {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	for _, e := range joined.Unwrap() {
+		list = append(list, apart(e)...)
+	}
+	return list
+}
+
+// hint returns what a user can do about err, or "". It is the only place for advice.
+func hint(err error) string {
+	if h := dataHint(err); h != "" {
+		return h
+	}
+	return buildHint(err)
+}
+
+// dataHint is about files that do not hold what they should.
+func dataHint(err error) string {
+	switch {
+	case is[*safetensors.NotFiniteError](err), is[*gguf.NotFiniteError](err):
+		return "The checkpoint is damaged, or was when it was saved: no method makes a number of this. " +
+			"Download or save it again."
+	case errors.Is(err, safetensors.ErrFormat), errors.Is(err, gguf.ErrFormat):
+		return "The file is damaged or was not copied whole: compare its size with the original and copy it again."
+	case errors.Is(err, safetensors.ErrMissing), errors.Is(err, gguf.ErrMissing):
+		return "The file is of another model, or was not copied whole: bonsai inspect all=true lists what it holds."
+	case is[*gguf.CodeError](err):
+		return "This file holds weights of four values, not three: it was not made for a ternary model."
+	case errors.Is(err, prism.ErrMismatch):
+		return "The file was not placed. If the disk is sound this is a fault of bonsai: please report it " +
+			"with the recipe."
+	case errors.Is(err, model.ErrUnsupported):
+		return "bonsai help method lists the models that can be made ternary."
+	case is[*model.TensorsError](err):
+		return "config.json and the weights are of different models, or a file is missing: " +
+			"copy the checkpoint's folder as a whole."
+	case is[*model.NonFiniteError](err):
+		return "The original model gives no numbers either on this text, or a weight is far out of range: " +
+			"bonsai eval of the checkpoint against itself shows which."
+	case is[*quantize.FactorError](err), is[*kernels.NotPositiveError](err):
+		return "Too little or too uniform text was calibrated on: take more blocks, or raise damping in the codes block."
+	default:
+		return ""
+	}
+}
+
+// buildHint is about the build and the machine it runs on.
+func buildHint(err error) string {
+	switch {
+	case errors.Is(err, cache.ErrFull):
+		return "Nothing finished is lost: make room, or give another folder with cache= or BONSAI_CACHE, and build again."
+	case errors.Is(err, cache.ErrReadOnly):
+		return "Give a folder that you may write with cache= or BONSAI_CACHE."
+	case errors.Is(err, cache.ErrCorrupt), is[*cache.FormatError](err):
+		return "What was damaged is set aside: build again and it is made anew. If it comes back, check the disk."
+	case errors.Is(err, cache.ErrMiss), is[*cache.MissError](err):
+		return "Something deleted it from the cache: build again."
+	case errors.Is(err, engine.ErrChanged):
+		return "Build again once nothing writes to the file any more."
+	case errors.Is(err, mlx.ErrBackend):
+		return "backend=go always works; bonsai version says what this build has."
+	case is[*engine.MemoryError](err):
+		return "Nothing ran. Close other programs, give a larger memory=, or lower n or length in the calibration block."
+	case is[*engine.PanicError](err):
+		return "This is a fault of bonsai: please report it with the lines above."
+	case is[*recipes.TargetError](err):
+		return "bonsai build without target= lists the targets."
+	case is[*engine.SourceError](err) && errors.Is(err, fs.ErrNotExist):
+		return "The file was there when the recipe was read. Put it back, or change the recipe."
+	case errors.Is(err, fs.ErrPermission):
+		return "Check who owns the file, and its permissions."
+	case is[*engine.ActionError](err):
+		return "What was finished is kept: the next build goes on from there."
+	default:
+		return ""
+	}
+}
+
+func is[T error](err error) bool {
+	_, ok := errors.AsType[T](err)
+	return ok
+}

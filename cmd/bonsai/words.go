@@ -1,0 +1,211 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/agext/levenshtein"
+)
+
+// A usageError is a mistake on the command line.
+type usageError struct{ text string }
+
+// Error implements error.
+func (e *usageError) Error() string { return e.text }
+
+func misused(format string, args ...any) *usageError {
+	return &usageError{fmt.Sprintf(format, args...)}
+}
+
+// words are the key=value arguments of one command, checked against its keys.
+type words struct {
+	values map[string]string
+	bare   string // the bare word of a command that takes one
+	help   bool   // asked for by -h or --help
+	err    error  // the first value that is wrong
+}
+
+// keysOf joins lists of keys, sorted.
+func keysOf(lists ...[]string) []string {
+	keys := slices.Concat(lists...)
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+// commandNamed returns a command, or an error with the one that was probably meant.
+func commandNamed(name string) (command, error) {
+	switch name {
+	case "-h", "--help", "-help":
+		name = "help"
+	case "--version", "-version", "-v":
+		name = "version"
+	}
+	var names []string
+	for _, c := range commands() {
+		if c.name == name {
+			return c, nil
+		}
+		names = append(names, c.name)
+	}
+	if key, _, ok := strings.Cut(name, "="); ok {
+		return command{}, misused("%s= stands before the command: a command comes first, as in bonsai build %s", key, name)
+	}
+	return command{}, misused("unknown command %q%s", name, didYouMean(name, names))
+}
+
+// parseWords reads the arguments after the command.
+func parseWords(c command, args []string) (*words, error) {
+	w := &words{values: map[string]string{}}
+	for _, arg := range args {
+		switch {
+		case arg == "-h" || arg == "--help" || arg == "-help":
+			w.help = true
+			continue
+		case c.topic && w.bare == "" && !strings.Contains(arg, "="):
+			w.bare = arg
+			continue
+		}
+		if err := w.add(c, arg); err != nil {
+			return nil, err
+		}
+	}
+	return w, nil
+}
+
+// add takes one key=value word.
+func (w *words) add(c command, arg string) error {
+	key, value, ok := strings.Cut(arg, "=")
+	bare := strings.TrimLeft(key, "-")
+	switch {
+	case !ok && slices.Contains(c.keys, bare):
+		return misused("%s needs a value: %s=…", arg, bare)
+	case !ok:
+		return misused("%q is not a key=value word%s", arg, didYouMean(bare, c.keys))
+	case !accepts(c.keys, key):
+		return misused("unknown key %q for bonsai %s%s", key, c.name, didYouMean(bare, c.keys))
+	}
+	if _, twice := w.values[key]; twice {
+		return misused("%s= is given twice", key)
+	}
+	w.values[key] = value
+	return nil
+}
+
+func accepts(keys []string, key string) bool {
+	return slices.ContainsFunc(keys, func(k string) bool {
+		return k == key || strings.HasSuffix(k, ".") && strings.HasPrefix(key, k) && len(key) > len(k)
+	})
+}
+
+// didYouMean returns the clause that proposes the nearest of the known names, or all of
+// them if none is near.
+func didYouMean(name string, known []string) string {
+	if len(known) == 0 {
+		return ""
+	}
+	best, least := "", max(2, len(name)/3)+1
+	for _, k := range known {
+		if d := levenshtein.Distance(name, strings.TrimSuffix(k, "."), nil); d < least && d < len(name) {
+			best, least = k, d
+		}
+	}
+	if best != "" {
+		return fmt.Sprintf("; did you mean %q?", best)
+	}
+	return "; known are " + strings.Join(known, ", ")
+}
+
+// fail keeps the first wrong value.
+func (w *words) fail(format string, args ...any) {
+	if w.err == nil {
+		w.err = misused(format, args...)
+	}
+}
+
+// text returns the value of a key, or fallback if it is not given.
+func (w *words) text(key, fallback string) string {
+	v, ok := w.values[key]
+	if !ok {
+		return fallback
+	}
+	if v == "" {
+		w.fail("%s= needs a value", key)
+	}
+	return v
+}
+
+// list returns the values of a key, separated by commas.
+func (w *words) list(key string) []string {
+	v := w.text(key, "")
+	if v == "" {
+		return nil
+	}
+	return strings.Split(v, ",")
+}
+
+// flag returns whether a key is true.
+func (w *words) flag(key string) bool {
+	return w.choice(key, "false", "true") == "true"
+}
+
+// choice returns the value of a key that has only some values, the first by default.
+func (w *words) choice(key string, values ...string) string {
+	v := w.text(key, values[0])
+	if !slices.Contains(values, v) {
+		w.fail("%s=%s: %s is one of %s", key, v, key, strings.Join(values, ", "))
+	}
+	return v
+}
+
+// count returns the value of a key that is a whole number from least on.
+func (w *words) count(key string, fallback, least int) int {
+	v := w.text(key, strconv.Itoa(fallback))
+	n, err := strconv.Atoi(v)
+	if err != nil || n < least {
+		w.fail("%s=%s: %s is a whole number from %d on", key, v, key, least)
+	}
+	return n
+}
+
+// bytes returns the value of a key that is a number of bytes, such as 16GiB; 0 if it is
+// not given.
+func (w *words) bytes(key string) int64 {
+	v, given := w.values[key]
+	if !given {
+		return 0
+	}
+	n, ok := parseBytes(v)
+	if !ok {
+		w.fail("%s=%s: %s is a size such as 16GiB or 800MB", key, v, key)
+	}
+	return n
+}
+
+// parseBytes reads a size above 0 with one of the units of SI or IEC.
+func parseBytes(text string) (int64, bool) {
+	units := map[string]float64{
+		"": 1, "B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12,
+		"KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40,
+	}
+	digits := strings.TrimRight(strings.ToUpper(text), "BIKMGT")
+	unit, ok := units[strings.ToUpper(text)[len(digits):]]
+	n, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
+	if err != nil || !ok || !(n*unit >= 1) || n*unit > 1<<62 {
+		return 0, false
+	}
+	return int64(n * unit), true
+}
+
+// prefixed returns what is given for keys that begin with prefix, without it.
+func (w *words) prefixed(prefix string) map[string]string {
+	found := map[string]string{}
+	for _, key := range slices.Sorted(maps.Keys(w.values)) {
+		if name, ok := strings.CutPrefix(key, prefix); ok {
+			found[name] = w.values[key]
+		}
+	}
+	return found
+}
