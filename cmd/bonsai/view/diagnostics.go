@@ -37,7 +37,7 @@ func (m *Mistakes) Write(w io.Writer, s Style) {
 		if d.Subject != nil {
 			fmt.Fprint(w, m.place(*d.Subject, d.Context, p))
 		}
-		fmt.Fprint(w, wrap(printable(d.Detail), "  ", min(s.Width, 100)))
+		fmt.Fprint(w, wrap(printable(d.Detail), "  ", s.prose()))
 	}
 }
 

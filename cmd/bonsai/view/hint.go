@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"strings"
 
 	"bonsai/cache"
 	"bonsai/engine"
@@ -31,18 +32,15 @@ func Error(w io.Writer, err error, s Style) {
 		if errors.Is(err, context.Canceled) {
 			continue
 		}
-		fmt.Fprint(w, p.bad.Render("error: "), trimIndent(wrap(printable(err.Error()), "  ", min(s.Width, 100))))
+		fmt.Fprint(w, p.bad.Render("error: "), strings.TrimLeft(wrap(printable(err.Error()), "       ", s.prose()), " "))
 		if p, ok := errors.AsType[*engine.PanicError](err); ok {
 			fmt.Fprintf(w, "%s\n", p.Stack)
 		}
 		if h := hint(err); h != "" {
-			fmt.Fprint(w, wrap(h, "  ", min(s.Width, 100)))
+			fmt.Fprint(w, wrap(h, "  ", s.prose()))
 		}
 	}
 }
-
-// trimIndent takes away the two columns in front of a first line that follows a word.
-func trimIndent(s string) string { return s[min(2, len(s)):] }
 
 // apart returns the errors that errors.Join made one of.
 func apart(err error) (list []error) {

@@ -191,7 +191,7 @@ func (t *text) status(r *run, now time.Time) string {
 		fmt.Fprintf(&b, "  %.0f %%", r.done*100)
 	}
 	fmt.Fprintf(&b, "  %s", duration(now.Sub(r.began).Truncate(time.Second/10)))
-	if left := r.left(now); left > 0 {
+	if left := r.left(now); left >= time.Second {
 		fmt.Fprintf(&b, ", about %s left", duration(left.Round(time.Second)))
 	}
 	if r.note != "" {

@@ -33,6 +33,15 @@ type Style struct {
 	Width    int  // columns, or Unlimited
 }
 
+// prose returns the width that sentences are wrapped to: lines of a wide terminal are
+// hard to read, and those in a pipe are for programs.
+func (s Style) prose() int {
+	if s.Width == Unlimited {
+		return Unlimited
+	}
+	return min(s.Width, 100)
+}
+
 // A palette colours text, or leaves it as it is.
 type palette struct{ good, bad, warm, faint, strong lipgloss.Style }
 
