@@ -17,8 +17,8 @@ type Func struct {
 }
 
 // Func returns the function that build describes: build gets one node per argument and returns the results. It is
-// called again for every new list of shapes, maybe from several goroutines. A mistake in it, such as shapes that do not fit, comes
-// back as the error of Call.
+// called again for every new list of shapes, maybe from several goroutines. A mistake in it, such as shapes that do
+// not fit, comes back as the error of Call.
 func (e *Engine) Func(name string, build func(in []*Node) []*Node) *Func {
 	f := &Func{name: name, engine: e}
 	f.exec = sync.OnceValues(func() (*graph.Exec, error) {
@@ -65,10 +65,18 @@ func (f *Func) Call(in ...*Tensor) (out []*Tensor, err error) {
 	defer func() { <-f.engine.running }()
 	results, err := exec.Exec(args...)
 	if err != nil {
-		return nil, err
+		return nil, cause(err)
 	}
 	for _, r := range results {
 		out = append(out, &Tensor{r, r.Shape().Dimensions})
 	}
 	return out, nil
+}
+
+// cause drops the layers of context that GoMLX wraps a mistake in, which speak of its insides.
+func cause(err error) error {
+	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(err) {
+		err = inner
+	}
+	return err
 }

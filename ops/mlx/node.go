@@ -32,8 +32,10 @@ func unwrap(nodes []*Node) []*graph.Node {
 // MatMul returns a·b: [m, k] × [k, n], or [batch, m, k] × [batch, k, n]. It is the only order of axes that the
 // pure-Go backend multiplies at full speed.
 func MatMul(a, b *Node) *Node {
-	if a.n.Rank() != b.n.Rank() || a.n.Rank() < 2 || a.n.Rank() > 3 {
-		panic(fmt.Errorf("product of shapes %v and %v", a.Dims(), b.Dims()))
+	x, y := a.Dims(), b.Dims()
+	r := len(x)
+	if len(y) != r || r < 2 || r > 3 || x[r-1] != y[r-2] || (r == 3 && x[0] != y[0]) {
+		panic(fmt.Errorf("product of shapes %v and %v", x, y))
 	}
 	return &Node{matMul(a.n, b.n)}
 }

@@ -72,17 +72,20 @@ func TestParseConfigReads(t *testing.T) {
 		{"head_dim null is absent", "llama", map[string]any{"head_dim": nil}, func(c *model.Config) bool { return c.HeadDim == 32 }},
 		{"head_dim need not be hidden/heads", "qwen3", map[string]any{"head_dim": 64}, func(c *model.Config) bool { return c.HeadDim == 64 }},
 		{
-			"attention_bias of llama includes o", "llama", map[string]any{"attention_bias": true, "mlp_bias": true},
+			"attention_bias of llama includes o", "llama",
+			map[string]any{"attention_bias": true, "mlp_bias": true},
 			func(c *model.Config) bool { return c.QKVBias && c.OutBias && c.MLPBias },
 		},
 		{"qwen2 has no o bias", "qwen2", nil, func(c *model.Config) bool { return c.QKVBias && !c.OutBias }},
 		{"mistral without window", "mistral", map[string]any{"sliding_window": nil}, func(c *model.Config) bool { return c.Windows == nil }},
 		{
-			"mistral with window", "mistral", map[string]any{"sliding_window": 16},
+			"mistral with window", "mistral",
+			map[string]any{"sliding_window": 16},
 			func(c *model.Config) bool { return c.Window(0) == 16 && c.Window(1) == 16 },
 		},
 		{
-			"qwen2 ignores a window that is not used", "qwen2", map[string]any{"sliding_window": 16, "max_window_layers": 0},
+			"qwen2 ignores a window that is not used", "qwen2",
+			map[string]any{"sliding_window": 16, "max_window_layers": 0},
 			func(c *model.Config) bool { return c.Windows == nil && c.Window(1) == 0 },
 		},
 		{
@@ -101,7 +104,8 @@ func TestParseConfigReads(t *testing.T) {
 			func(c *model.Config) bool { return c.Rope.Base == 5e5 },
 		},
 		{
-			"rope_scaling wins over rope_parameters", "llama", map[string]any{
+			"rope_scaling wins over rope_parameters", "llama",
+			map[string]any{
 				"rope_scaling":    map[string]any{"type": "linear", "factor": 2},
 				"rope_parameters": map[string]any{"rope_type": "default"},
 			},
@@ -145,7 +149,8 @@ func TestParseConfigRefuses(t *testing.T) {
 		{"longrope", "llama", map[string]any{"rope_scaling": map[string]any{"rope_type": "longrope"}}, true, `rotary embedding of type "longrope"`},
 		{
 			"rope by layer type", "qwen3",
-			map[string]any{"rope_parameters": map[string]any{"full_attention": map[string]any{"rope_type": "default"}}}, true, "differ between layers",
+			map[string]any{"rope_parameters": map[string]any{"full_attention": map[string]any{"rope_type": "default"}}},
+			true, "differ between layers",
 		},
 		{"layer type", "qwen3", map[string]any{"layer_types": []string{"full_attention", "linear_attention"}}, true, "linear_attention"},
 		{"number of layer types", "qwen3", map[string]any{"layer_types": []string{"full_attention"}}, false, "layer_types has 1 entries for 2 layers"},

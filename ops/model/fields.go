@@ -52,12 +52,15 @@ func value[T any](f *fields, key string, absent T, want string) T {
 }
 
 func (f *fields) whole(key string, absent int) int { return value(f, key, absent, "a whole number") }
+
 func (f *fields) number(key string, absent float64) float64 {
 	return value(f, key, absent, "a number")
 }
+
 func (f *fields) flag(key string, absent bool) bool { return value(f, key, absent, "true or false") }
 func (f *fields) text(key, absent string) string    { return value(f, key, absent, "a string") }
 func (f *fields) texts(key string) []string         { return value[[]string](f, key, nil, "a list of strings") }
+
 func (f *fields) object(key string) map[string]json.RawMessage {
 	return value[map[string]json.RawMessage](f, key, nil, "an object")
 }
