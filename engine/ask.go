@@ -140,7 +140,8 @@ func (b *build) names(id int) []name {
 // answered takes over what a worker found, unless an input got another name meanwhile.
 func (b *build) answered(id int, q query, f finding) {
 	r := &b.actions[id]
-	if r.stale && (q.fresh || q.look) {
+	if r.stale && (q.fresh || q.look || r.runs == 0) {
+		r.hit = unknown
 		b.decide(id)
 		return
 	}

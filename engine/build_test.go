@@ -14,7 +14,7 @@ import (
 
 func TestSecondBuildRunsNothing(t *testing.T) {
 	s := newScene(t)
-	a := s.add("first", 1, of(s.source("text", "hello")))
+	a := s.add("first", 1, of(s.source("hello")))
 	b := s.add("second", 2, of(a))
 	s.build(b)
 	s.ran(1, 2)
@@ -39,7 +39,7 @@ func TestOnlyWhatIsWantedRuns(t *testing.T) {
 
 func TestOutputsAreInTheOrderTheyAreWanted(t *testing.T) {
 	s := newScene(t)
-	source := s.source("text", "hello")
+	source := s.source("hello")
 	ab := s.addAll("ab", 1, of(source), outputs(2))
 	outs := s.build(ab[1], source, ab[0], ab[1])
 	for i, want := range []string{read(t, s.store, outs[3].Digest), "hello", read(t, s.store, outs[2].Digest)} {
@@ -91,7 +91,7 @@ func TestEarlyCutoff(t *testing.T) {
 
 func TestContentOfASourceDecides(t *testing.T) {
 	s := newScene(t)
-	world := func(text string) *engine.Artifact { return s.add("a", 1, of(s.source("text", text))) }
+	world := func(text string) *engine.Artifact { return s.add("a", 1, of(s.source(text))) }
 	s.build(world("one"))
 	s.again()
 	s.build(world("two"))
@@ -111,7 +111,7 @@ func TestRenamedStepIsAHit(t *testing.T) {
 
 func TestTwoActionsWithOneKeyRunOnce(t *testing.T) {
 	s := newScene(t)
-	source := s.source("text", "hello")
+	source := s.source("hello")
 	var want []*engine.Artifact
 	for i := range 8 {
 		want = append(want, s.add(fmt.Sprint("step ", i), 1, of(source)))
@@ -257,7 +257,7 @@ func TestRerunGivesOtherBytes(t *testing.T) {
 func TestResultSaysHowItWasMade(t *testing.T) {
 	s := newScene(t)
 	s.opt.Version, s.opt.Backend = "0.1", "go"
-	a := s.add("a", 1, of(s.source("text", "hello")), doing(func(_ context.Context, report func(float64, string)) error {
+	a := s.add("a", 1, of(s.source("hello")), doing(func(_ context.Context, report func(float64, string)) error {
 		report(0.5, "half")
 		report(1, "relative error 0.279\xff")
 		report(0.9, "not the end")
@@ -350,7 +350,7 @@ func TestOptionsAreChecked(t *testing.T) {
 func TestSourcesWithoutSources(t *testing.T) {
 	s := newScene(t)
 	s.opt.Sources, s.opt.History, s.opt.Locker, s.opt.Now, s.opt.Emit = nil, nil, nil, nil, nil
-	b := s.add("b", 2, of(s.source("text", "hello")))
+	b := s.add("b", 2, of(s.source("hello")))
 	s.build(b)
 	s.build(b)
 	s.ran(2)

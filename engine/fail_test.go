@@ -173,7 +173,7 @@ func TestMissingSources(t *testing.T) {
 
 func TestSourceChangesWhileItIsRead(t *testing.T) {
 	s := newScene(t)
-	source := s.source("text", "before")
+	source := s.source("before")
 	path, _ := source.Source()
 	a := s.add("a", 1, of(source), doing(func(context.Context, func(float64, string)) error {
 		return os.WriteFile(path, []byte("after"), 0o666)
@@ -196,7 +196,7 @@ func TestSourceChangesWhileItIsRead(t *testing.T) {
 
 func TestSourceIsGoneWhenItIsRead(t *testing.T) {
 	s := newScene(t)
-	source := s.source("text", "before")
+	source := s.source("before")
 	path, _ := source.Source()
 	first := s.add("first", 1, nil, doing(func(context.Context, func(float64, string)) error { return os.Remove(path) }))
 	if err := s.fails(s.add("a", 2, of(first, source))); !errors.Is(err, fs.ErrNotExist) {
@@ -258,7 +258,7 @@ func TestInterruptedBuild(t *testing.T) {
 func TestWhatFinishesAfterAnInterruptIsKept(t *testing.T) {
 	s := newScene(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	source := s.source("text", "hello")
+	source := s.source("hello")
 	out := s.graph.Add(engine.Action{
 		Step: "a", In: of(source), Outputs: []engine.Output{{}},
 		Op: opFunc{"stubborn", func(_ context.Context, out *writer) error {

@@ -26,7 +26,7 @@ const inputLine = "in "
 // It is the text of op, and then a line for each input, "in 0 digest HEX" or
 // "in 0 key HEX.OUTPUT".
 func manifest(op Op, in []name) ([]byte, error) {
-	b, err := op.AppendText(nil)
+	b, err := op.AppendText(make([]byte, 0, 256+80*len(in)))
 	if err != nil {
 		return nil, fmt.Errorf("text of the op: %w", err)
 	}

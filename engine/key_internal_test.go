@@ -33,7 +33,8 @@ func TestManifestsDiffer(t *testing.T) {
 	seen := make(map[string]string)
 	for _, op := range []text{"", "op a", "op a\nset B 1"} {
 		for i, in := range [][]name{
-			nil, {{sum: sum}},
+			nil,
+			{{sum: sum}},
 			{{sum: sum, transient: true}},
 			{{sum: sum, transient: true, output: 1}},
 			{{sum: sum}, {}},

@@ -63,7 +63,7 @@ func TestWorkersAndPools(t *testing.T) {
 			want = append(want, s.add("disk", 100+i, nil, inPool("disk"), both(disk)))
 			want = append(want, s.add("cpu", 200+i, nil, both(&gauge{})))
 		}
-		begin := time.Now()
+		begin := time.Now() //nolint:forbidigo // the clock of a synctest bubble
 		s.build(want...)
 		if all.most != 4 || gpu.most != 1 || disk.most != 2 {
 			t.Errorf("at once: %d in all, %d on the gpu, %d on disks; want 4, 1, 2", all.most, gpu.most, disk.most)

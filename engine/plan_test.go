@@ -33,7 +33,7 @@ func shows(t *testing.T, p *engine.Plan, want ...string) {
 
 func TestPlanOfAColdBuild(t *testing.T) {
 	s := newScene(t)
-	a := s.add("a", 1, of(s.source("text", "hello")))
+	a := s.add("a", 1, of(s.source("hello")))
 	b := s.add("b", 2, nil)
 	c := s.add("c", 3, of(a, b))
 	shows(t, s.plan(s.add("d", 4, of(c))),
@@ -50,7 +50,7 @@ func TestPlanOfAColdBuild(t *testing.T) {
 func TestPlanSaysWhichSettingChanged(t *testing.T) {
 	s := newScene(t)
 	world := func(b int, text string) *engine.Artifact {
-		first := s.add("a", 1, of(s.source("text", text)))
+		first := s.add("a", 1, of(s.source(text)))
 		second := s.add("b", b, of(first), few(b))
 		return s.add("c", 3, of(second))
 	}
@@ -84,7 +84,8 @@ func TestPlanOfOtherInputs(t *testing.T) {
 	a, b := s.add("a", 1, nil), s.add("b", 2, nil)
 	s.build(a, b, s.add("c", 3, of(a)))
 	s.again()
-	a, b = s.add("a", 1, nil), s.add("b", 2, nil)
+	s.add("a", 1, nil)
+	b = s.add("b", 2, nil)
 	shows(t, s.plan(s.add("c", 3, of(b))), "hit b", "run * c: input b changed")
 	s.again()
 	a, b = s.add("a", 1, nil), s.add("b", 2, nil)
@@ -207,7 +208,7 @@ func TestPlanTotals(t *testing.T) {
 		t.Errorf("Fits(29): %v", err)
 	}
 	e := p.Entries[0]
-	if e.Pool != "gpu" || e.Result.Duration != 2*time.Second || e.Manifest == "" || e.Key == (p.Entries[2].Key) {
+	if e.Pool != "gpu" || e.Result.Duration != 2*time.Second || e.Manifest == "" || e.Key == p.Entries[2].Key {
 		t.Errorf("entry is %+v", e)
 	}
 	s.build(want)

@@ -94,8 +94,9 @@ func (s *scene) addAll(step string, seed int, in []*engine.Artifact, changes ...
 	return s.graph.Add(a)
 }
 
-func (s *scene) source(name, text string) *engine.Artifact {
-	return s.graph.Source(file(s.t, s.dir, name, text))
+// source makes the file "text" and returns it as an artifact.
+func (s *scene) source(text string) *engine.Artifact {
+	return s.graph.Source(file(s.t, s.dir, "text", text))
 }
 
 func (s *scene) build(want ...*engine.Artifact) []cache.Output {

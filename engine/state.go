@@ -114,19 +114,22 @@ func (b *build) setName(a int, n name) {
 	}
 }
 
-// outdate makes an action that used an old name for its key find its key again,
-// unless it runs or is done: then what it read had the old name.
+// outdate makes an action that used an old name for its key find its key again. What it
+// read in a run of this build had the old name, so that one stays as it is.
 func (b *build) outdate(id int) {
 	r := &b.actions[id]
 	if r.state == naming {
 		return
 	}
 	r.stale = true
-	switch r.state {
-	case keyed, missed, ready, twinned:
+	switch {
+	case r.state == done && r.runs == 0:
+		r.hit = unknown
+		b.decide(id)
+	case r.state == keyed, r.state == missed, r.state == ready, r.state == twinned:
 		b.release(id)
 		b.decide(id)
-	default:
+	default: // it is seen when the action is decided on next
 	}
 }
 

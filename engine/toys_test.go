@@ -24,22 +24,43 @@ type mix struct {
 	Seed   int
 	Spread []int // for each output: number of values; 0 for a value of its own
 
-	tally *tally
-	act   func(ctx context.Context, report func(float64, string)) error // done in Run, if set
+	fickle bool // bytes of outputs of their own are other in each run
+	tally  *tally
+	act    func(ctx context.Context, report func(float64, string)) error // done in Run, if set
 }
 
-// A tally counts runs by seed.
+// A tally counts runs by seed, and keeps what they read.
 type tally struct {
-	mu   sync.Mutex
-	runs map[int]int
+	mu    sync.Mutex
+	runs  map[int]int
+	reads map[int][]cache.Digest // of the last run
+	total int
 }
 
-func newTally() *tally { return &tally{runs: make(map[int]int)} }
+func newTally() *tally { return &tally{runs: make(map[int]int), reads: make(map[int][]cache.Digest)} }
 
-func (c *tally) add(seed int) {
+// add counts a run and returns how many there were, of all ops.
+func (c *tally) add(seed int) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.runs[seed]++
+	c.total++
+	return c.total
+}
+
+func (c *tally) read(seed int, in [][]byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.reads[seed] = nil
+	for _, b := range in {
+		c.reads[seed] = append(c.reads[seed], cache.DigestOf(b))
+	}
+}
+
+func (c *tally) lastRead(seed int) []cache.Digest {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.reads[seed]
 }
 
 // take returns the counts and starts anew.
@@ -56,7 +77,7 @@ func (m mix) AppendText(b []byte) ([]byte, error) {
 }
 
 func (m mix) Run(ctx context.Context, in []*io.SectionReader, out []io.Writer, report func(float64, string)) error {
-	m.tally.add(m.Seed)
+	number := m.tally.add(m.Seed)
 	if m.act != nil {
 		if err := m.act(ctx, report); err != nil {
 			return err
@@ -69,9 +90,13 @@ func (m mix) Run(ctx context.Context, in []*io.SectionReader, out []io.Writer, r
 			return err
 		}
 	}
+	m.tally.read(m.Seed, contents)
 	for i, w := range out {
 		if _, err := w.Write(m.output(i, contents)); err != nil {
 			return err
+		}
+		if m.fickle && m.Spread[i] == 0 {
+			fmt.Fprint(w, " of run ", number)
 		}
 	}
 	return ctx.Err()
@@ -102,6 +127,8 @@ type shaky struct {
 	lost map[cache.Key]bool
 	keys map[cache.Key]bool // all that were ever recorded
 	made map[cache.Digest]bool
+
+	vanish []byte // for each Open, whether the blob vanishes: if the byte is 0
 }
 
 func newShaky() *shaky {
@@ -126,7 +153,21 @@ func (s *shaky) Open(d cache.Digest) (cache.Blob, error) {
 	if err := s.damaged(d); err != nil {
 		return nil, err
 	}
+	if s.vanishes() {
+		_ = s.Mem.Remove(d)
+	}
 	return s.Mem.Open(d)
+}
+
+func (s *shaky) vanishes() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.vanish) == 0 {
+		return false
+	}
+	v := s.vanish[0]
+	s.vanish = s.vanish[1:]
+	return v == 0
 }
 
 func (s *shaky) Stat(d cache.Digest) (int64, error) {

@@ -16,7 +16,7 @@ import (
 //
 // Ops 10, 11, … are Hessians, 30, 31, … the inputs, 99 is the file.
 func (s *scene) layers(seeds ...int) (file *engine.Artifact, codes []*engine.Artifact) {
-	x := s.add("embed", 29, of(s.source("text", "hello")), transient)
+	x := s.add("embed", 29, of(s.source("hello")), transient)
 	for i, seed := range seeds {
 		hessian := s.add(fmt.Sprint("hessian ", i), 10+i, of(x), transient)
 		code := s.add(fmt.Sprint("codes ", i), seed, of(hessian))

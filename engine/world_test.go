@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -44,6 +45,8 @@ type world struct {
 	sources []string // contents
 	toys    []toy
 	want    []ref
+	fickle  bool
+	act     func(action int) func(context.Context, func(float64, string)) error
 }
 
 // newWorld rolls a graph of up to 9 actions.
@@ -137,7 +140,11 @@ func sorted(m map[cache.Digest]bool) []cache.Digest {
 
 // op returns the op of action i. Its seed tells the actions of a world apart.
 func (w *world) op(i int, c *tally) mix {
-	return mix{Seed: w.toys[i].seed, Spread: w.toys[i].spread, tally: c}
+	m := mix{Seed: w.toys[i].seed, Spread: w.toys[i].spread, tally: c, fickle: w.fickle}
+	if w.act != nil {
+		m.act = w.act(i)
+	}
+	return m
 }
 
 // graph returns the world as a graph, and the artifacts that are wanted.
@@ -193,16 +200,6 @@ func (w *world) checkBuild(t *testing.T, s *shaky, workers int) {
 	opt := options(s)
 	opt.Workers = workers
 
-	var events []engine.Event
-	opt.Emit = func(e engine.Event) { events = append(events, e) }
-	defer func() {
-		if t.Failed() {
-			t.Logf("world %+v", w)
-			for _, e := range events {
-				t.Logf("%T %.200v", e, e)
-			}
-		}
-	}()
 	before := s.writes.Load()
 	p := plan(t, g, opt, want...)
 	if n := s.writes.Load() - before; n != 0 {
