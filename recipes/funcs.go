@@ -1,0 +1,171 @@
+package recipes
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/hashicorp/hcl/v2/ext/tryfunc"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
+	"github.com/zclconf/go-cty/cty/function/stdlib"
+)
+
+// functions returns what expressions can call. Files are read from dir, and env() asks
+// lookupEnv.
+func functions(dir string, lookupEnv func(string) (string, bool)) map[string]function.Function {
+	return map[string]function.Function{
+		// Numbers.
+		"abs": stdlib.AbsoluteFunc, "ceil": stdlib.CeilFunc, "floor": stdlib.FloorFunc,
+		"int": stdlib.IntFunc, "log": stdlib.LogFunc, "max": stdlib.MaxFunc, "min": stdlib.MinFunc,
+		"parseint": stdlib.ParseIntFunc, "pow": stdlib.PowFunc, "signum": stdlib.SignumFunc,
+
+		// Texts.
+		"chomp": stdlib.ChompFunc, "endswith": textTest(strings.HasSuffix), "format": stdlib.FormatFunc,
+		"formatlist": stdlib.FormatListFunc, "indent": stdlib.IndentFunc, "join": stdlib.JoinFunc,
+		"lower": stdlib.LowerFunc, "regex": stdlib.RegexFunc, "regexall": stdlib.RegexAllFunc,
+		"regexreplace": stdlib.RegexReplaceFunc, "replace": stdlib.ReplaceFunc, "split": stdlib.SplitFunc,
+		"startswith": textTest(strings.HasPrefix), "strcontains": textTest(strings.Contains),
+		"strrev": stdlib.ReverseFunc, "substr": stdlib.SubstrFunc, "title": stdlib.TitleFunc,
+		"trim": stdlib.TrimFunc, "trimprefix": stdlib.TrimPrefixFunc, "trimspace": stdlib.TrimSpaceFunc,
+		"trimsuffix": stdlib.TrimSuffixFunc, "upper": stdlib.UpperFunc,
+
+		// Collections.
+		"chunklist": stdlib.ChunklistFunc, "coalesce": stdlib.CoalesceFunc,
+		"coalescelist": stdlib.CoalesceListFunc, "compact": stdlib.CompactFunc,
+		"concat": stdlib.ConcatFunc, "contains": stdlib.ContainsFunc, "distinct": stdlib.DistinctFunc,
+		"element": stdlib.ElementFunc, "flatten": stdlib.FlattenFunc, "keys": stdlib.KeysFunc,
+		"length": lengthFunc(), "lookup": stdlib.LookupFunc, "merge": stdlib.MergeFunc,
+		"range": stdlib.RangeFunc, "reverse": stdlib.ReverseListFunc,
+		"setintersection": stdlib.SetIntersectionFunc, "setproduct": stdlib.SetProductFunc,
+		"setsubtract": stdlib.SetSubtractFunc, "setunion": stdlib.SetUnionFunc,
+		"slice": stdlib.SliceFunc, "sort": stdlib.SortFunc, "values": stdlib.ValuesFunc,
+		"zipmap": stdlib.ZipmapFunc,
+
+		// Types.
+		"can": tryfunc.CanFunc, "try": tryfunc.TryFunc,
+		"tobool": stdlib.MakeToFunc(cty.Bool), "tonumber": stdlib.MakeToFunc(cty.Number),
+		"tostring": stdlib.MakeToFunc(cty.String),
+		"tolist":   stdlib.MakeToFunc(cty.List(cty.DynamicPseudoType)),
+		"tomap":    stdlib.MakeToFunc(cty.Map(cty.DynamicPseudoType)),
+		"toset":    stdlib.MakeToFunc(cty.Set(cty.DynamicPseudoType)),
+
+		// Encodings, files and the environment.
+		"basename": textFunc(path.Base), "csvdecode": stdlib.CSVDecodeFunc, "dirname": textFunc(path.Dir),
+		"env": envFunc(lookupEnv), "file": fileFunc(dir), "fileexists": fileExistsFunc(dir),
+		"jsondecode": stdlib.JSONDecodeFunc, "jsonencode": stdlib.JSONEncodeFunc,
+	}
+}
+
+// text is a parameter that is a text.
+func text(name string) function.Parameter { return function.Parameter{Name: name, Type: cty.String} }
+
+// textFunc makes a function of texts a function of the language.
+func textFunc(f func(string) string) function.Function {
+	return function.New(&function.Spec{
+		Params: []function.Parameter{text("text")},
+		Type:   function.StaticReturnType(cty.String),
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			return cty.StringVal(f(args[0].AsString())), nil
+		},
+	})
+}
+
+// textTest makes a question about a text and a part a function of the language.
+func textTest(f func(text, part string) bool) function.Function {
+	return function.New(&function.Spec{
+		Params: []function.Parameter{text("text"), text("part")},
+		Type:   function.StaticReturnType(cty.Bool),
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			return cty.BoolVal(f(args[0].AsString(), args[1].AsString())), nil
+		},
+	})
+}
+
+// lengthFunc counts elements, or the code points of a text.
+func lengthFunc() function.Function {
+	return function.New(&function.Spec{
+		Params: []function.Parameter{{Name: "value", Type: cty.DynamicPseudoType, AllowDynamicType: true}},
+		Type: func(args []cty.Value) (cty.Type, error) {
+			t := args[0].Type()
+			if t == cty.String || t == cty.DynamicPseudoType || t.IsCollectionType() || t.IsTupleType() || t.IsObjectType() {
+				return cty.Number, nil
+			}
+			return cty.Number, function.NewArgErrorf(0, "a text or a collection is required")
+		},
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			if args[0].Type() == cty.String {
+				return cty.NumberIntVal(int64(utf8.RuneCountInString(args[0].AsString()))), nil
+			}
+			return args[0].Length(), nil
+		},
+	})
+}
+
+// envFunc returns the value of an environment variable, or its second argument if that
+// is not set.
+func envFunc(lookup func(string) (string, bool)) function.Function {
+	rest := text("default")
+	return function.New(&function.Spec{
+		Params:   []function.Parameter{text("name")},
+		VarParam: &rest,
+		Type:     function.StaticReturnType(cty.String),
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			if len(args) > 2 {
+				return cty.NilVal, function.NewArgErrorf(2, "env takes a name and a default")
+			}
+			if v, ok := lookup(args[0].AsString()); ok {
+				return cty.StringVal(v), nil
+			}
+			if len(args) == 2 {
+				return args[1], nil
+			}
+			return cty.NilVal, function.NewArgErrorf(0, "%s is not set in the environment; a second argument is its default", args[0].AsString())
+		},
+	})
+}
+
+// fileFunc returns the text of a file.
+func fileFunc(dir string) function.Function {
+	return function.New(&function.Spec{
+		Params: []function.Parameter{text("path")},
+		Type:   function.StaticReturnType(cty.String),
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			b, err := os.ReadFile(under(dir, args[0].AsString()))
+			if err != nil {
+				return cty.NilVal, function.NewArgError(0, err)
+			}
+			if !utf8.Valid(b) {
+				return cty.NilVal, function.NewArgErrorf(0, "file %s is not a text in UTF-8", args[0].AsString())
+			}
+			return cty.StringVal(string(b)), nil
+		},
+	})
+}
+
+// fileExistsFunc says whether there is a file or folder at a path.
+func fileExistsFunc(dir string) function.Function {
+	return function.New(&function.Spec{
+		Params: []function.Parameter{text("path")},
+		Type:   function.StaticReturnType(cty.Bool),
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			_, err := os.Stat(under(dir, args[0].AsString()))
+			if err != nil && !errors.Is(err, os.ErrNotExist) {
+				return cty.NilVal, function.NewArgError(0, fmt.Errorf("cannot tell: %w", err))
+			}
+			return cty.BoolVal(err == nil), nil
+		},
+	})
+}
+
+// under returns a path that is relative to the recipe's folder.
+func under(dir, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(dir, path)
+}

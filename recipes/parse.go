@@ -1,0 +1,82 @@
+package recipes
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	hcljson "github.com/hashicorp/hcl/v2/json"
+)
+
+// parse returns the blocks of all files, in the order of file names and lines. It answers
+// false if the syntax of one is wrong.
+func (l *loader) parse(files []File) (blocks []*hcl.Block, ok bool) {
+	var bodies []hcl.Body
+	for _, f := range files {
+		if body := l.parseFile(f); body != nil {
+			bodies = append(bodies, body)
+		}
+	}
+	if len(bodies) < len(files) {
+		return nil, false
+	}
+	for _, body := range bodies {
+		blocks = append(blocks, l.blocksOf(body)...)
+	}
+	slices.SortStableFunc(blocks, func(a, b *hcl.Block) int { return compareRanges(a.DefRange, b.DefRange) })
+	return blocks, true
+}
+
+// parseFile returns the body of a file, or nil if its syntax is wrong.
+func (l *loader) parseFile(f File) hcl.Body {
+	l.recipe.Files[f.Name] = &hcl.File{Bytes: f.Bytes}
+	if !l.checkLimits(f) {
+		return nil
+	}
+	parse := func(b []byte, name string) (*hcl.File, hcl.Diagnostics) {
+		return hclsyntax.ParseConfig(b, name, hcl.InitialPos)
+	}
+	if strings.HasSuffix(f.Name, ".json") {
+		parse = hcljson.Parse
+	}
+	file, diags := parse(f.Bytes, f.Name)
+	if file != nil {
+		l.recipe.Files[f.Name] = file
+	}
+	l.add(diags...)
+	if diags.HasErrors() {
+		return nil
+	}
+	return file.Body
+}
+
+// blocksOf returns the blocks at the top of a file.
+func (l *loader) blocksOf(body hcl.Body) []*hcl.Block {
+	native, ok := body.(*hclsyntax.Body)
+	if !ok {
+		content, diags := body.Content(l.schema())
+		l.nameless = l.nameless || diags.HasErrors()
+		l.add(diags...)
+		return content.Blocks
+	}
+	for _, a := range native.Attributes {
+		l.add(mistake(a.NameRange, "Attribute outside a block",
+			"A recipe is made of blocks. To give %s a name for other blocks, put it in a locals block.", quote(a.Name)))
+	}
+	var blocks []*hcl.Block
+	for _, b := range native.Blocks {
+		blocks = append(blocks, b.AsHCLBlock())
+	}
+	return blocks
+}
+
+// schema returns the block types of a recipe, for syntaxes in which a block cannot be
+// told from an attribute without knowing.
+func (l *loader) schema() *hcl.BodySchema {
+	s := &hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{{Type: "recipe"}, {Type: "locals"}}}
+	for _, name := range append([]string{"variable", "target"}, sortedKeys(l.opt.Catalogue)...) {
+		s.Blocks = append(s.Blocks, hcl.BlockHeaderSchema{Type: name, LabelNames: []string{"name"}})
+	}
+	return s
+}

@@ -1,0 +1,159 @@
+package recipes
+
+import (
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/ext/typeexpr"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// assignVariables gives every variable its value: that of var.x, else of the last file of
+// values that has one, else of BONSAI_VAR_x, else the default.
+func (l *loader) assignVariables() {
+	byFile := l.valuesOfFiles()
+	l.refuseUnknownWords()
+	for _, v := range l.variables {
+		g := l.given(v, byFile)
+		switch {
+		case g != nil:
+			g = l.suit(v, *g)
+		case !v.decl.failed && v.byDefault == nil:
+			l.missing(v)
+		case !v.decl.failed:
+			g = v.byDefault
+		}
+		if g == nil || v.decl.failed {
+			v.decl.fail()
+			continue
+		}
+		v.decl.value, v.source = g.value, g.at
+	}
+}
+
+// missing reports a variable that has no value, unless that is the fault of a mistake
+// reported already: a misspelled name or a file that could not be read.
+func (l *loader) missing(v *variable) {
+	if l.valuesLost || l.misspelled[v.decl.name] {
+		return
+	}
+	l.add(mistake(v.decl.at, "Variable without a value",
+		"%[1]s has no default and was not given: set var.%[2]s=…, %[2]s = … in a file of values, or BONSAI_VAR_%[2]s.",
+		v.decl.address(), v.decl.name))
+}
+
+// given returns what a variable was given from outside, or nil.
+func (l *loader) given(v *variable, byFile map[string]*given) *given {
+	name := v.decl.name
+	if text, ok := l.opt.Vars[name]; ok {
+		return l.read(v, "var."+name, text)
+	}
+	if g, ok := byFile[name]; ok {
+		return g
+	}
+	if text, ok := l.opt.LookupEnv("BONSAI_VAR_" + name); ok {
+		return l.read(v, "BONSAI_VAR_"+name, text)
+	}
+	return nil
+}
+
+// read reads a value given as text: as it stands for a variable that is a text, else as an
+// expression. origin stands for a file name in diagnostics.
+func (l *loader) read(v *variable, origin, text string) *given {
+	l.recipe.Files[origin] = &hcl.File{Bytes: []byte(text)}
+	at := rangeOf(origin, text)
+	if v.constraint == cty.String {
+		return &given{value: cty.StringVal(text), at: at}
+	}
+	if value, ok := literal(text, origin); ok {
+		return &given{value: value, at: at}
+	}
+	if !v.decl.failed {
+		l.add(mistake(at, "Unsuitable value for variable", "%s has type %s, and %s is not an expression of that type.",
+			v.decl.address(), typeexpr.TypeString(v.constraint), quote(text)))
+	}
+	v.decl.failed = true
+	return nil
+}
+
+// literal returns the value of an expression that refers to nothing and calls nothing.
+func literal(text, origin string) (cty.Value, bool) {
+	b := []byte(text)
+	if depth(b) > maxDepth || operators(File{Name: origin, Bytes: b}) > maxOperators {
+		return cty.NilVal, false
+	}
+	expr, diags := hclsyntax.ParseExpression(b, origin, hcl.InitialPos)
+	if diags.HasErrors() {
+		return cty.NilVal, false
+	}
+	value, diags := expr.Value(nil)
+	return value, !diags.HasErrors()
+}
+
+// rangeOf returns the range of a whole text.
+func rangeOf(name, text string) hcl.Range {
+	end := hcl.Pos{Line: 1 + strings.Count(text, "\n"), Byte: len(text)}
+	end.Column = 1 + len([]rune(text[strings.LastIndex(text, "\n")+1:]))
+	return hcl.Range{Filename: name, Start: hcl.InitialPos, End: end}
+}
+
+// refuseUnknownWords reports the words var.x=… that name no variable.
+func (l *loader) refuseUnknownWords() {
+	for _, name := range sortedKeys(l.opt.Vars) {
+		if !l.isVariable(name) {
+			origin := "var." + name
+			l.recipe.Files[origin] = &hcl.File{Bytes: []byte(l.opt.Vars[name])}
+			l.unknownVariable(rangeOf(origin, l.opt.Vars[name]), name)
+		}
+	}
+}
+
+func (l *loader) isVariable(name string) bool {
+	_, known := l.named["var."+name]
+	return known
+}
+
+// unknownVariable reports a value for a variable that the recipe does not declare.
+func (l *loader) unknownVariable(at hcl.Range, name string) {
+	var known []string
+	for _, v := range l.variables {
+		known = append(known, v.decl.name)
+	}
+	l.misspelled[nearest(name, known)] = true
+	l.add(mistake(at, "Value for an unknown variable", "The recipe declares no variable %s.%s",
+		quote(name), didYouMean(name, known)))
+}
+
+// valuesOfFiles returns what the files of values give, a later file before an earlier one.
+func (l *loader) valuesOfFiles() map[string]*given {
+	values := map[string]*given{}
+	for _, f := range l.opt.VarFiles {
+		for _, a := range l.attributesOf(f) {
+			if !l.isVariable(a.Name) {
+				l.unknownVariable(a.NameRange, a.Name)
+				continue
+			}
+			value, diags := a.Expr.Value(nil)
+			l.add(diags...)
+			if diags.HasErrors() {
+				l.named["var."+a.Name].failed = true
+				continue
+			}
+			values[a.Name] = &given{value: value, at: a.Expr.Range()}
+		}
+	}
+	return values
+}
+
+// attributesOf returns the lines of a file of values.
+func (l *loader) attributesOf(f File) []*hcl.Attribute {
+	body := l.parseFile(f)
+	if body == nil {
+		l.valuesLost = true
+		return nil
+	}
+	attrs, diags := body.JustAttributes()
+	l.add(diags...)
+	return inOrder(attrs)
+}
