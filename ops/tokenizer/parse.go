@@ -106,7 +106,7 @@ func (l *mergeList) UnmarshalJSON(b []byte) error {
 }
 
 // Parse reads a tokenizer from the bytes of tokenizer.json and tokenizer_config.json. The
-// latter may be nil: then there is no chat template, and of the special tokens BOS alone is
+// latter may be empty: then there is no chat template, and of the special tokens BOS alone is
 // known, if the post-processor adds it. truncation and padding in tokenizer.json are the
 // caller's affair and not read.
 //
@@ -116,7 +116,7 @@ func Parse(tokenizerJSON, configJSON []byte) (*Tokenizer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tokenizer.json: %w", err)
 	}
-	if configJSON == nil {
+	if len(configJSON) == 0 {
 		return t, nil
 	}
 	if err := t.configure(configJSON); err != nil {
