@@ -19,36 +19,8 @@ const (
 func PackPTQ1(dst []byte, codes []int8, scale uint16) {
 	wantLen("PackPTQ1 destination", len(dst), SizePTQ1)
 	wantLen("PackPTQ1 codes", len(codes), Group)
-	for i := range 16 {
-		dst[i] = packTrits(codes[i:], 16, 5)
-	}
-	for i := range 8 {
-		dst[16+i] = packTrits(codes[80+i:], 8, 5)
-	}
-	for i := range 2 {
-		dst[24+i] = packTrits(codes[120+i:], 2, 4)
-	}
-	binary.LittleEndian.PutUint16(dst[26:], scale)
-}
-
-// packTrits returns the byte of n digits, the codes at distance step, most significant first.
-func packTrits(codes []int8, step, n int) byte {
-	q := 0
-	for i := range 5 {
-		q *= 3
-		if i < n {
-			q += tritOf(codes[i*step])
-		}
-	}
-	return byte((256*q + 242) / 243)
-}
-
-// tritOf returns the digit of a code.
-func tritOf(c int8) int {
-	if c < -1 || c > 1 {
-		panic("kernels: code out of range")
-	}
-	return int(c) + 1
+	trits.pack(dst[:SizePTQ1-2], codes)
+	binary.LittleEndian.PutUint16(dst[SizePTQ1-2:], scale)
 }
 
 // UnpackPTQ1 reads a PTQ1_0 block of 28 bytes into 128 codes, each −1, 0 or 1, and returns
@@ -56,24 +28,8 @@ func tritOf(c int8) int {
 func UnpackPTQ1(codes []int8, src []byte) (scale uint16) {
 	wantLen("UnpackPTQ1 codes", len(codes), Group)
 	wantLen("UnpackPTQ1 source", len(src), SizePTQ1)
-	for i, b := range src[:16] {
-		unpackTrits(codes[i:], 16, 5, b)
-	}
-	for i, b := range src[16:24] {
-		unpackTrits(codes[80+i:], 8, 5, b)
-	}
-	for i, b := range src[24:26] {
-		unpackTrits(codes[120+i:], 2, 4, b)
-	}
-	return binary.LittleEndian.Uint16(src[26:])
-}
-
-// unpackTrits writes the first n digits of b to codes at distance step.
-func unpackTrits(codes []int8, step, n int, b byte) {
-	for i := range n {
-		codes[i*step] = int8(uint16(b)*3>>8) - 1
-		b *= 3
-	}
+	trits.unpack(codes, src[:SizePTQ1-2])
+	return binary.LittleEndian.Uint16(src[SizePTQ1-2:])
 }
 
 // PackPQ2 writes a PQ2_0 block (formats.md 1.2).
@@ -103,37 +59,121 @@ func UnpackPQ2(codes []int8, src []byte) (scale uint16) {
 //	codes  in [−1, 2]; of others only the low bits are kept
 func PackCodes(dst []byte, codes []int8) {
 	wantLen("PackCodes codes", len(codes), 4*len(dst))
-	for i := range dst {
-		c := codes[4*i : 4*i+4]
-		dst[i] = byte(c[0]+1)&3 | byte(c[1]+1)&3<<2 | byte(c[2]+1)&3<<4 | byte(c[3]+1)<<6
-	}
+	fields.pack(dst, codes)
 }
 
 // UnpackCodes reads what PackCodes wrote: 4·len(src) codes in [−1, 2].
 func UnpackCodes(codes []int8, src []byte) {
 	wantLen("UnpackCodes codes", len(codes), 4*len(src))
-	for i, b := range src {
-		c := codes[4*i : 4*i+4]
-		c[0], c[1], c[2], c[3] = int8(b&3)-1, int8(b>>2&3)-1, int8(b>>4&3)-1, int8(b>>6)-1
-	}
+	fields.unpack(codes, src)
 }
 
 // Dequantize writes code times scale.
 //
 //	dst     [rows, cols] or one row; cols a multiple of Group
-//	codes   as dst
+//	codes   as dst; in [−1, 2]
 //	scales  binary16 bits, one for each Group consecutive codes
 func Dequantize(dst []float32, codes []int8, scales []uint16) {
 	wantLen("Dequantize codes", len(codes), len(dst))
 	wantLen("Dequantize destination", len(dst), Group*len(scales))
-	for i, s := range scales {
-		scale(dst[i*Group:(i+1)*Group], codes[i*Group:(i+1)*Group], HalfToFloat(s))
+	for i, h := range scales {
+		s := HalfToFloat(h)
+		values := [4]float32{-1 * s, 0 * s, s, 2 * s}
+		group := dst[i*Group : (i+1)*Group]
+		for j, c := range codes[i*Group : (i+1)*Group] {
+			group[j] = values[(c+1)&3]
+		}
 	}
 }
 
-// scale writes codes times s to dst.
-func scale(dst []float32, codes []int8, s float32) {
-	for i, c := range codes {
-		dst[i] = float32(c) * s
+// A codec packs codes without their scale and unpacks them.
+type codec struct {
+	pack   func(dst []byte, codes []int8)
+	unpack func(codes []int8, src []byte)
+}
+
+// tritCodecs lists the codecs of the 26 bytes of a PTQ1_0 block, the reference first.
+func tritCodecs() []impl[codec] {
+	return []impl[codec]{
+		{"ref", true, codec{packTritsRef, unpackTritsRef}},
+		{"words", true, codec{packTritsWords, unpackTritsWords}},
+	}
+}
+
+// fieldCodecs lists the codecs of PackCodes, the reference first.
+func fieldCodecs() []impl[codec] {
+	return []impl[codec]{
+		{"ref", true, codec{packFieldsRef, unpackFieldsRef}},
+		{"words", true, codec{packFieldsWords, unpackFieldsWords}},
+	}
+}
+
+// The codecs in use.
+var (
+	trits  = last(tritCodecs()).f
+	fields = last(fieldCodecs()).f
+)
+
+func packTritsRef(dst []byte, codes []int8) {
+	for i := range dst {
+		q, n := 0, 1
+		for digit := range 5 {
+			c, ok := tritCode(codes, i, digit)
+			if c < -1 || c > 1 {
+				panic("kernels: code is not ternary")
+			}
+			q *= 3
+			if ok {
+				q += int(c) + 1
+			}
+			n *= 3
+		}
+		dst[i] = byte((256*q + n - 1) / n)
+	}
+}
+
+func unpackTritsRef(codes []int8, src []byte) {
+	for i, b := range src {
+		for digit := range 5 {
+			if e, ok := tritPlace(i, digit); ok {
+				codes[e] = int8(uint16(b)*3>>8) - 1
+			}
+			b *= 3
+		}
+	}
+}
+
+// tritCode returns the code for a digit of byte i, if there is one.
+func tritCode(codes []int8, i, digit int) (c int8, ok bool) {
+	e, ok := tritPlace(i, digit)
+	if !ok {
+		return 0, false
+	}
+	return codes[e], true
+}
+
+// tritPlace returns the element that a digit of byte i holds, digit 0 being the most significant.
+// Bytes 24 and 25 have no digit 4.
+func tritPlace(i, digit int) (element int, ok bool) {
+	switch {
+	case i < 16:
+		return 16*digit + i, true
+	case i < 24:
+		return 80 + 8*digit + i - 16, true
+	}
+	return 120 + 2*digit + i - 24, digit < 4
+}
+
+func packFieldsRef(dst []byte, codes []int8) {
+	for i := range dst {
+		for j, c := range codes[4*i : 4*i+4] {
+			dst[i] = dst[i]&^(3<<(2*j)) | byte(c+1)&3<<(2*j)
+		}
+	}
+}
+
+func unpackFieldsRef(codes []int8, src []byte) {
+	for i := range codes {
+		codes[i] = int8(src[i/4]>>(2*(i%4))&3) - 1
 	}
 }
