@@ -126,4 +126,3 @@ func collect(v cty.Value, elements map[string]cty.Value) string {
 	}
 	return ""
 }
-

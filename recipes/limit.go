@@ -50,7 +50,7 @@ func depth(b []byte) int {
 func operators(f File) int {
 	const signs = "!-+*/%?&|<>["
 	n := 0
-	for i := 0; i < len(signs); i++ {
+	for i := range len(signs) {
 		n += bytes.Count(f.Bytes, []byte{signs[i]})
 	}
 	if n <= maxOperators || strings.HasSuffix(f.Name, ".json") {

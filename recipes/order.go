@@ -51,6 +51,7 @@ func (s *sorter) visit(d *decl) {
 	case open:
 		s.cyclic = true
 		return
+	case unseen:
 	}
 	s.state[d] = open
 	for _, u := range d.uses {
