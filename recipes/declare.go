@@ -63,10 +63,11 @@ func (l *loader) declareStrange(b *hcl.Block) {
 	l.add(mistake(b.TypeRange, "Unsupported block type",
 		"There are no blocks of type %s.%s", quote(b.Type), didYouMean(b.Type, types)))
 	l.roots[b.Type] = true
-	d := &decl{root: b.Type, at: b.DefRange, block: b, failed: true, value: cty.DynamicVal}
+	d := &decl{root: b.Type, at: b.DefRange, block: b, forEach: forEachOf(b.Body)}
+	d.fail()
 	l.all = append(l.all, d)
 	if len(b.Labels) == 0 {
-		l.nameless = true
+		l.nameless[""] = true
 		return
 	}
 	d.name = b.Labels[0]
@@ -82,15 +83,18 @@ func (l *loader) declareStrange(b *hcl.Block) {
 }
 
 // enterBlock declares what has a block with one label. It answers false if the name
-// is missing or taken.
+// is missing or taken; the block is checked all the same.
 func (l *loader) enterBlock(d *decl) bool {
 	d.at = d.block.DefRange
-	if !l.checkLabel(d.block) {
-		l.nameless = true
-		return false
+	if len(d.block.Labels) > 0 {
+		d.name = d.block.Labels[0]
 	}
-	d.name = d.block.Labels[0]
-	return l.enter(d)
+	if l.checkLabel(d.block) {
+		return l.enter(d)
+	}
+	l.all = append(l.all, d)
+	l.nameless[d.root] = true
+	return false
 }
 
 var forEachSchema = &hcl.BodySchema{Attributes: []hcl.AttributeSchema{{Name: "for_each"}}}

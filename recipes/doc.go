@@ -1,80 +1,146 @@
-// Package recipes is the language of recipes: HCL 2 files that declare what to build.
+// Package recipes reads the HCL files that say what to build.
 //
-// A recipe is every *.hcl file (and *.hcl.json, the same language in JSON) of one folder,
-// in any order, or a single file. Each block of a known type with a label declares a
-// step, named by both:
+// It knows names, references and expressions: it gives every block to the rule of its
+// type, after the blocks that it refers to. It does not know what a block means; that is
+// package rules. Start at [Load]. What follows is the reference of the language.
 //
-//	checkpoint "base" { from = "./my-finetune" }
+// # Files
+//
+// A recipe is a folder: every *.hcl in it is read, and every *.hcl.json, in which the same
+// is written in JSON. A single file can be a recipe too. The order of files and of the
+// blocks in them does not matter. Paths are relative to the folder.
+//
+// # Steps
+//
+// A block is a step. It has a type, which says what is done, and a name of letters,
+// digits, _ and -. Its address is both, with a dot between: codes.body. Other blocks refer to
+// it by that, and so the graph of the recipe is made. A step is passed on whole; its
+// attributes are not seen from outside.
+//
+//	checkpoint "base" {
+//	  from = "./my-finetune"
+//	}
 //
 //	rotation "signs" {
 //	  model = checkpoint.base
 //	  seed  = 7
 //	}
 //
-// What a block means is not known here: a rule of the catalogue says it (package rules).
-// A reference to a step, such as checkpoint.base, makes the step depend on it. The order
-// of blocks never matters; a cycle is reported as its chain.
+// References may not form a cycle.
 //
-// # Variables and locals
+// # Targets
 //
-//	variable "blocks" {
-//	  description = "How many blocks of tokens to calibrate on."
-//	  type        = number
-//	  default     = 256
-//
-//	  validation {
-//	    condition     = var.blocks >= 1
-//	    error_message = "There must be at least one block."
-//	  }
-//	}
-//
-//	locals {
-//	  half = floor(var.blocks / 2)
-//	}
-//
-// A variable without a default must be given a value. From the weakest to the strongest:
-// its default, BONSAI_VAR_blocks in the environment, a file of lines blocks = 128 (a later
-// file beats an earlier one), and var.blocks=128 on the command line. Outside files a
-// value of type string is taken as it is; any other is an expression.
-//
-// # Instances
-//
-//	codes "by_seed" {
-//	  for_each    = { a = 1, b = 2 }
-//	  model       = checkpoint.base
-//	  calibration = calibration.mix
-//	  rotation    = rotation.of[each.key]
-//	}
-//
-// A block with for_each, over a map or a set of strings, is one step for each element,
-// with the address codes.by_seed["a"]. In it, each.key and each.value are the element's.
-//
-// # Targets and the recipe block
-//
-//	recipe {
-//	  description = "What it makes"
-//	  requires    = ">= 0.1"
-//	  numerics    = "shared"
-//	}
+// A target is a name that can be asked for. It names steps, and the folder in which
+// their files are placed. The address of every step is a target as well.
 //
 //	target "gguf" {
-//	  description = "The file"
+//	  description = "The ternary file"
 //	  steps       = [gguf.model]
 //	  out         = "out"
 //	}
 //
-// A target is a name for steps to build; every address is one too. Files that steps of a
-// target make are placed in the folder out. At most one recipe block says which versions
-// of bonsai it is for, and whether results are shared between backends ("shared") or each
-// has its own ("strict").
+//	gguf "model" {
+//	  format = "PTQ1_0"
+//	}
+//
+// # Variables
+//
+// What a variable holds is referred to as var.name. All attributes may be left out: without
+// a default it has to be given a value; without a type it has that of its default if that is
+// a text, a number or a bool, is a text if there is no default, and else is anything.
+// Types are string, number, bool, list(t), set(t), map(t), tuple([t, …]), object({ a = t,
+// b = optional(t, default) }) and any. If nullable is false, null is refused.
+//
+//	variable "blocks" {
+//	  description = "How many blocks of text to calibrate on"
+//	  type        = number
+//	  default     = 256
+//	  nullable    = false
+//
+//	  validation {
+//	    condition     = var.blocks >= 1
+//	    error_message = "There must be a block to calibrate on."
+//	  }
+//	}
+//
+// A default may call functions, but not refer to anything. A validation may refer to
+// variables. There may be several, and all are checked.
+//
+// A variable takes the first of these that is there:
+//
+//  1. the word var.blocks=512;
+//  2. a line blocks = 512 in a file of values, the last such file first;
+//  3. the environment variable BONSAI_VAR_blocks;
+//  4. its default.
+//
+// In words and in the environment the value of a string variable is taken as it stands, and
+// that of any other as an expression: var.keep=["a", "b"]. Files of values, such as
+// large.hclvars or large.hclvars.json, hold expressions. No value refers to anything.
+//
+// # Locals
+//
+// A locals block gives names to expressions, which are referred to as local.name. There may
+// be several such blocks, and locals may refer to each other, to variables and to steps.
+//
+//	locals {
+//	  seeds  = range(4)
+//	  folder = "runs/${local.kind}"
+//	  kind   = "plain"
+//	}
+//
+// # Several steps from one block
+//
+// for_each goes through a map, an object or a set of strings, and expands the block once for
+// each element. In it, each.key and each.value stand for the element; an element of a set
+// is its own key. The instances have addresses such as codes.body["0.01"], are
+// referred to by these, and all together as a map by the address of the block.
+//
+//	codes "body" {
+//	  for_each = { low = 0.01, high = 0.1 }
+//	  damping  = each.value
+//	}
+//
+//	gguf "high" { weights = codes.body["high"] }
+//
+//	gguf "each" {
+//	  for_each = codes.body
+//	  name     = "model-${each.key}"
+//	  weights  = each.value
+//	}
+//
+// # The recipe block
+//
+// There may be one, and what it says is constant. requires compares the version of bonsai, as
+// in ">= 0.1, < 2", with the operators = != > >= < <=. numerics is "shared" unless it is "strict":
+// then results of other backends and versions do not count as the same.
+//
+//	recipe {
+//	  description = "Qwen3, calibrated on its own answers"
+//	  requires    = ">= 0.1"
+//	  numerics    = "strict"
+//	}
 //
 // # Expressions
 //
-// Expressions are those of HCL: arithmetic, conditions, for, templates. Functions are
-// the usual ones for strings, numbers, collections and encodings, and file, fileexists
-// and env. A path is relative to the recipe's folder.
+// Expressions are those of HCL: numbers, true, false, null, "text with ${templates}",
+// heredocs, [lists], { objects = 1 }, operators, a ? b : c, [for x in list : x if x > 1],
+// list[*].attribute, and calls of these functions, which are those of Terraform
+// unless said otherwise:
 //
-// Every mistake is a diagnostic with its place, all of them in one run, each once.
+//   - numbers: abs ceil floor int log max min parseint pow signum
+//   - texts: chomp endswith format formatlist indent join lower regex regexall replace split
+//     startswith strcontains strrev substr title trim trimprefix trimspace trimsuffix upper;
+//     regexreplace(text, pattern, replacement)
+//   - collections: chunklist coalesce coalescelist compact concat contains distinct element flatten
+//     keys length lookup merge range reverse setintersection setproduct setsubtract setunion slice
+//     sort values zipmap
+//   - types: can try tobool tolist tomap tonumber toset tostring
+//   - encodings: csvdecode jsondecode jsonencode
+//   - files: basename dirname file fileexists
+//   - environment: env("HOME"), and env("NAME", "default") if it may not be set
 //
-// Start at [Load].
+// # Mistakes
+//
+// Every mistake is an HCL diagnostic, and is reported once, with all others: what cannot have
+// a value because of a mistake is unknown, and nothing more is said about it.
 package recipes

@@ -56,7 +56,7 @@ func (l *loader) blocksOf(body hcl.Body) []*hcl.Block {
 	native, ok := body.(*hclsyntax.Body)
 	if !ok {
 		content, diags := body.Content(l.schema())
-		l.nameless = l.nameless || diags.HasErrors()
+		l.nameless[""] = l.nameless[""] || diags.HasErrors()
 		l.add(diags...)
 		return content.Blocks
 	}

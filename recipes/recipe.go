@@ -140,7 +140,7 @@ type loader struct {
 	variables []*variable      // in the order of the source
 	roots     map[string]bool  // first words of references, misspelled ones included
 	headed    *hcl.Block       // the recipe block
-	nameless  bool             // a block was refused whose name is not known
+	nameless  map[string]bool  // roots under which a block was refused whose name is not known; "": any
 	steps     map[any]*Step    // by the pointer in a step's reference
 
 	misspelled map[string]bool // variables that a value was probably meant for
@@ -155,6 +155,7 @@ func newLoader(opt Options) *loader {
 		opt:        opt,
 		functions:  functions(opt.Dir, opt.LookupEnv),
 		reported:   map[string]bool{},
+		nameless:   map[string]bool{},
 		named:      map[string]*decl{},
 		roots:      map[string]bool{"var": true, "local": true},
 		steps:      map[any]*Step{},

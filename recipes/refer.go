@@ -1,8 +1,6 @@
 package recipes
 
 import (
-	"slices"
-
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
@@ -166,16 +164,30 @@ func (l *loader) namesUnder(root string) []string {
 // the one that is meant.
 func (l *loader) undeclared(t hcl.Traversal, root, name string) use {
 	u := standIn(root, name, t)
-	if l.nameless {
+	if l.nameless[root] || l.nameless[""] {
 		return u
 	}
-	advice := didYouMean(u.to.address(), l.candidates(root, name))
-	if advice == "" {
-		advice = " " + adviceToDeclare(root)
+	advice := "Did you mean " + quote(l.meant(root, name)) + "?"
+	if l.meant(root, name) == "" {
+		advice = adviceToDeclare(root)
 		l.named[u.to.address()] = u.to
 	}
-	l.add(mistake(u.at, "Reference to an undeclared name", "There is no %s.%s", u.to.address(), advice))
+	l.add(mistake(u.at, "Reference to an undeclared name", "There is no %s. %s", u.to.address(), advice))
 	return u
+}
+
+// meant returns the address that root.name was probably meant to be: of a similar name
+// under the root or else of this very name under another one. It returns "" if there is none.
+func (l *loader) meant(root, name string) string {
+	if near := nearest(name, l.namesUnder(root)); near != "" {
+		return root + "." + near
+	}
+	for _, d := range l.all {
+		if d.name == name && d.rule != nil {
+			return d.address()
+		}
+	}
+	return ""
 }
 
 // adviceToDeclare says how a name under a root comes to be.
@@ -189,36 +201,21 @@ func adviceToDeclare(root string) string {
 	return "Declare it in a " + root + " block, or refer to a step that there is."
 }
 
-// candidates returns addresses that may be meant by root.name: those under the root
-// and, of other steps, those with this very name.
-func (l *loader) candidates(root, name string) []string {
-	var list []string
-	for address, d := range l.named {
-		declared := d.at.Filename != ""
-		if declared && (d.root == root || d.name == name && d.rule != nil) {
-			list = append(list, address)
-		}
-	}
-	slices.Sort(list)
-	return list
-}
-
 // unknownRoot reports a reference whose first word is nothing.
 func (l *loader) unknownRoot(t hcl.Traversal) {
 	root := t.RootName()
-	summary, detail := "Unknown name", "There is no "+quote(root)+
-		": expressions refer to var.…, local.…, each.… and steps, such as type.name."
-	switch {
-	case root == "variable" || root == "locals":
-		detail = "Refer to a " + map[string]string{"variable": "variable as var.…", "locals": "local as local.…"}[root] + "."
+	detail := "There is no " + quote(root) + ": expressions refer to var.…, local.…, each.… and steps, such as type.name."
+	switch near := nearest(root, append(sortedKeys(l.roots), "each")); {
+	case root == "variable":
+		detail = "Refer to a variable as var.name."
+	case root == "locals":
+		detail = "Refer to a local as local.name."
 	case root == "target" || root == "recipe":
 		detail = "A " + root + " block is not a value. Refer to steps instead."
 	case len(t) == 1:
 		detail = "There is no " + quote(root) + ". If it is a text, put it in quotes."
-	default:
-		if near := nearest(root, sortedKeys(l.roots)); near != "" {
-			detail = "There is no " + quote(root) + ". Did you mean " + quote(near) + "?"
-		}
+	case near != "":
+		detail = "There is no " + quote(root) + ". Did you mean " + quote(near) + "?"
 	}
-	l.add(mistake(t.SourceRange(), summary, "%s", detail))
+	l.add(mistake(t.SourceRange(), "Unknown name", "%s", detail))
 }
