@@ -95,13 +95,13 @@ func WriteTensors(w io.Writer, t Tensors, opt InspectOptions) error {
 		return writeJSON(w, headed{"safetensors", t})
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: safetensors, %s\n", opt.palette().strong.Render(t.File), Bytes(t.Size))
+	fmt.Fprintf(&b, "%s: safetensors, %s\n", opt.palette().strong.Render(printable(t.File)), Bytes(t.Size))
 	writeTypes(&b, t.Tensors)
 	for _, k := range slices.Sorted(maps.Keys(t.Metadata)) {
-		fmt.Fprintf(&b, "  %-30s %s\n", k, shorten(t.Metadata[k], opt.All))
+		fmt.Fprintf(&b, "  %-30s %s\n", printable(k), printable(shorten(t.Metadata[k], opt.All)))
 	}
 	writeTensors(&b, t.Tensors, opt.All)
-	_, err := io.WriteString(w, printableStyled(b.String(), opt.Color))
+	_, err := io.WriteString(w, b.String())
 	return err
 }
 
@@ -115,9 +115,11 @@ func WriteCheckpoint(w io.Writer, c *Checkpoint, opt InspectOptions) error {
 	}
 	var b strings.Builder
 	p, cfg := opt.palette(), c.Config
-	fmt.Fprintf(&b, "%s: %s checkpoint in %s\n", p.strong.Render(c.Dir), cfg.Type, count(len(c.Files), "file"))
+	fmt.Fprintf(&b, "%s: %s checkpoint in %s\n", p.strong.Render(printable(c.Dir)), cfg.Type, count(len(c.Files), "file"))
 	writeTypes(&b, c.Tensors)
-	row := func(name, format string, args ...any) { fmt.Fprintf(&b, "  %-12s %s\n", name, fmt.Sprintf(format, args...)) }
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "  %-12s %s\n", name, fmt.Sprintf(format, args...))
+	}
 	row("layers", "%d", cfg.Layers)
 	row("widths", "hidden %d, intermediate %d, vocabulary %d", cfg.Hidden, cfg.Intermediate, cfg.Vocab)
 	row("heads", "%d of %d, %d key and value heads", cfg.Heads, cfg.HeadDim, cfg.KVHeads)
@@ -129,10 +131,10 @@ func WriteCheckpoint(w io.Writer, c *Checkpoint, opt InspectOptions) error {
 		row("rotation", "Hadamard blocks of %d, widths %s", pl.Block, join(pl.Widths))
 		row("as "+pl.Format, "%s, %.3f bits a weight", Bytes(pl.Bytes), pl.BitsPerWeight)
 	} else {
-		row("refused", "%s", p.warm.Render(c.Refused))
+		row("refused", "%s", p.warm.Render(printable(c.Refused)))
 	}
 	writeTensors(&b, c.Tensors, opt.All)
-	_, err := io.WriteString(w, printableStyled(b.String(), opt.Color))
+	_, err := io.WriteString(w, b.String())
 	return err
 }
 
@@ -146,7 +148,7 @@ func WriteGGUF(w io.Writer, g *GGUF, opt InspectOptions) error {
 	}
 	var b strings.Builder
 	p := opt.palette()
-	fmt.Fprintf(&b, "%s: GGUF %d, %s, %s\n", p.strong.Render(g.File), g.Container, g.Architecture, Bytes(g.Size))
+	fmt.Fprintf(&b, "%s: GGUF %d, %s, %s\n", p.strong.Render(printable(g.File)), g.Container, printable(g.Architecture), Bytes(g.Size))
 	writeTypes(&b, g.Tensors)
 	fmt.Fprintf(&b, "  %-12s %.3f bits a weight\n", "size", g.BitsPerWeight)
 	if r := g.Rotation; r != nil {
@@ -157,10 +159,10 @@ func WriteGGUF(w io.Writer, g *GGUF, opt InspectOptions) error {
 	}
 	b.WriteString(p.strong.Render("metadata") + "\n")
 	for _, kv := range g.Metadata {
-		fmt.Fprintf(&b, "  %-42s %s\n", kv.Key, valueText(kv.Value, opt.All))
+		fmt.Fprintf(&b, "  %-42s %s\n", printable(kv.Key), valueText(kv.Value, opt.All))
 	}
 	writeTensors(&b, g.Tensors, opt.All)
-	_, err := io.WriteString(w, printableStyled(b.String(), opt.Color))
+	_, err := io.WriteString(w, b.String())
 	return err
 }
 
@@ -221,7 +223,7 @@ func writeTensors(w io.Writer, tensors []Tensor, all bool) {
 			fmt.Fprintf(w, "  … and %d more: all=true lists them\n", len(tensors)-shown)
 			return
 		}
-		fmt.Fprintf(w, "  %-48s %-7s %-16s %s\n", t.Name, t.Type, join(t.Shape), Bytes(t.Bytes))
+		fmt.Fprintf(w, "  %-48s %-7s %-16s %s\n", printable(t.Name), t.Type, join(t.Shape), Bytes(t.Bytes))
 	}
 }
 

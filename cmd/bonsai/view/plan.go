@@ -101,7 +101,7 @@ func (g *group) line(opt PlanOptions) string {
 func (g *group) name() string {
 	first := g.entries[0]
 	if g.single || len(g.entries) == 1 {
-		return label(first.Step, first.Name)
+		return printable(label(first.Step, first.Name))
 	}
 	low, high := -1, -1
 	for _, e := range g.entries {

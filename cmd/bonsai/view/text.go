@@ -51,13 +51,13 @@ func (t *text) event(e engine.Event) {
 			r.done, r.note = e.Done, e.Note
 		}
 	case engine.Waiting:
-		t.line(t.p.warm.Render("waiting  ") + label(e.Step, e.Name) + " for " + e.Holder)
+		t.line(t.p.warm.Render("waiting  ") + printable(label(e.Step, e.Name)+" for "+e.Holder))
 	case engine.Finished:
 		t.finished(e)
 	case engine.Failed:
 		t.failed(e)
 	case engine.Warned:
-		t.line(t.p.warm.Render("warning  ") + label(e.Step, e.Name) + ": " + e.Err.Error())
+		t.line(t.p.warm.Render("warning  ") + printable(label(e.Step, e.Name)+": "+e.Err.Error()))
 	case engine.Hashing:
 		t.hashing(e)
 	}
@@ -67,7 +67,7 @@ func (t *text) started(e engine.Started) {
 	name := label(e.Step, e.Name)
 	t.running = append(t.running, &run{name: name, began: t.opt.Now(), estimate: e.Estimate})
 	if t.opt.Explain {
-		t.line("because  " + name + ": " + strings.Join(reasonTexts(e.Reasons), "; "))
+		t.line(printable("because  " + name + ": " + strings.Join(reasonTexts(e.Reasons), "; ")))
 	}
 }
 
@@ -77,18 +77,18 @@ func (t *text) finished(e engine.Finished) {
 	t.over++
 	switch {
 	case !e.Hit:
-		line := fmt.Sprintf("%-40s %9s", name, duration(e.Result.Duration))
-		if e.Result.Note != "" {
-			line += "  " + t.p.faint.Render(e.Result.Note)
+		line := clip(fmt.Sprintf("%-40s %9s", printable(name), duration(e.Result.Duration)), t.opt.Width-9)
+		if note := printable(e.Result.Note); note != "" {
+			line += "  " + t.p.faint.Render(clip(note, t.opt.Width-9-len([]rune(line))-2))
 		}
 		t.line(t.p.good.Render("built    ") + strings.TrimRight(line, " "))
 	case t.opt.Explain:
-		t.line("current  " + name)
+		t.line("current  " + printable(name))
 	}
 	if t.opt.Explain {
 		t.line("         key " + e.Key.String())
 		for line := range strings.Lines(e.Result.Manifest) {
-			t.line("         " + strings.TrimRight(line, "\n"))
+			t.line("         " + printable(strings.TrimRight(line, "\n")))
 		}
 	}
 }
@@ -98,10 +98,10 @@ func (t *text) failed(e engine.Failed) {
 	t.end(name)
 	t.over++
 	if errors.Is(e.Err, context.Canceled) {
-		t.line(t.p.warm.Render("stopped  ") + name)
+		t.line(t.p.warm.Render("stopped  ") + printable(name))
 		return
 	}
-	t.line(t.p.bad.Render("failed   ") + name)
+	t.line(t.p.bad.Render("failed   ") + printable(name))
 }
 
 // hashing shows a large file as if it were an action.
@@ -132,7 +132,7 @@ func (t *text) placed(path string, o cache.Output, how string) {
 		cache.Present: "was there already", cache.Reflink: "a reflink to the cache",
 		cache.Hardlink: "a read-only link to the cache", cache.Copy: "a copy",
 	}[how]
-	t.line(t.p.good.Render("placed   ") + t.p.strong.Render(path) + fmt.Sprintf("  %s, %s", Bytes(o.Size), said))
+	t.line(t.p.good.Render("placed   ") + t.p.strong.Render(printable(path)) + fmt.Sprintf("  %s, %s", Bytes(o.Size), said))
 }
 
 func (t *text) close(s summary, err error) {
@@ -150,7 +150,7 @@ func (t *text) close(s summary, err error) {
 func (t *text) line(s string) {
 	t.erase()
 	t.last = t.opt.Now()
-	fmt.Fprintln(t.w, printableStyled(s, t.opt.Color))
+	fmt.Fprintln(t.w, s)
 }
 
 // erase takes the live line away.
@@ -211,12 +211,4 @@ func (r *run) left(now time.Time) time.Duration {
 		return time.Duration(float64(took) * (1 - r.done) / r.done)
 	}
 	return max(0, time.Duration(r.estimate*float64(time.Second))-took)
-}
-
-// printableStyled is printable for a line that may hold colours of our own.
-func printableStyled(s string, color bool) string {
-	if color {
-		return s
-	}
-	return printable(s)
 }

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"bytes"
+	"encoding/binary"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"bonsai/ops/model"
+	"bonsai/ops/model/modeltest"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected outputs in testdata/script")
+
+// TestMain lets the test binary pose as the commands that scripts run.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"bonsai":    main,
+		"smalldisk": smallDisk,
+	})
+}
+
+// topData is the folder of test data that packages share.
+const topData = "../../testdata"
+
+// TestScripts tells each story in testdata/script, at the top of the repository.
+func TestScripts(t *testing.T) {
+	data, err := filepath.Abs(topData)
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:                 filepath.Join(data, "script"),
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		UpdateScripts:       *update,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("TESTDATA", data)
+			env.Setenv("BONSAI_CACHE", filepath.Join(env.WorkDir, "cache"))
+			return os.WriteFile(filepath.Join(env.WorkDir, "text.txt"), sampleText(t), 0o666)
+		},
+		Condition: func(cond string) (bool, error) {
+			if cond != "mounts" {
+				return false, fmt.Errorf("unknown condition %q", cond)
+			}
+			return exec.Command("smalldisk", t.TempDir(), "100k", "true").Run() == nil, nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"model":   func(ts *testscript.TestScript, _ bool, args []string) { writeModel(t, ts, args) },
+			"replace": replace,
+		},
+	})
+}
+
+// sampleText returns some stories, enough to calibrate small models on.
+func sampleText(t *testing.T) []byte {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(topData, "texts", "calibration.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text[:20000]
+}
+
+// writeModel is the command model DIR [KIND] [FLAW]: it writes an untrained checkpoint
+// with a tokenizer, and does to it what the name of the flaw says.
+func writeModel(t *testing.T, ts *testscript.TestScript, args []string) {
+	kind, flaw := "qwen3", ""
+	if len(args) > 1 {
+		kind = args[1]
+	}
+	if len(args) > 2 {
+		flaw = args[2]
+	}
+	dir := ts.MkAbs(args[0])
+	ts.Check(smallModel(t, dir, kind, flaw))
+}
+
+// smallModel writes a checkpoint with the tokenizer of the trained model in testdata.
+func smallModel(t *testing.T, dir, kind, flaw string) error {
+	t.Helper()
+	c := modeltest.Tiny(kind)
+	c.Vocab = 2048
+	if flaw == "narrow" {
+		c.Intermediate = 192
+	}
+	modeltest.Write(t, dir, c, modeltest.Random(c, 1))
+	for _, name := range []string{"tokenizer.json", "tokenizer_config.json", "generation_config.json"} {
+		text, err := os.ReadFile(filepath.Join(topData, "models", "tiny-qwen3", name))
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o666); err != nil {
+			return err
+		}
+	}
+	return spoil(dir, flaw, c)
+}
+
+// spoil makes a checkpoint wrong in one way.
+func spoil(dir, flaw string, c *model.Config) error {
+	config, weights := filepath.Join(dir, "config.json"), filepath.Join(dir, "model.safetensors")
+	switch flaw {
+	case "", "narrow":
+		return nil
+	case "truncated":
+		return rewrite(weights, func(b []byte) []byte { return b[:len(b)-100] })
+	case "missing-weights":
+		return os.Remove(weights)
+	case "nan":
+		return rewrite(weights, func(b []byte) []byte {
+			head := 8 + int(binary.LittleEndian.Uint64(b))
+			at := head + 4*(c.Vocab*c.Hidden+c.Hidden+7) // in the first projection
+			binary.LittleEndian.PutUint32(b[at:], math.Float32bits(float32(math.NaN())))
+			return b
+		})
+	case "moe":
+		return rewrite(config, func(b []byte) []byte {
+			return bytes.Replace(b, []byte("{"), []byte(`{"num_experts": 8, "num_experts_per_tok": 2,`), 1)
+		})
+	case "unknown":
+		return rewrite(config, func(b []byte) []byte {
+			return bytes.ReplaceAll(bytes.ReplaceAll(b, []byte(c.Type), []byte("gptj")), []byte("Qwen3"), []byte("GPTJ"))
+		})
+	default:
+		return fmt.Errorf("no flaw is called %q", flaw)
+	}
+}
+
+func rewrite(path string, change func([]byte) []byte) error {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, change(b), 0o666)
+}
+
+// replace is the command replace FILE OLD NEW.
+func replace(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 3 {
+		ts.Fatalf("usage: replace FILE OLD NEW")
+	}
+	text := ts.ReadFile(args[0])
+	if !strings.Contains(text, args[1]) {
+		ts.Fatalf("%s does not hold %q", args[0], args[1])
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(strings.Replace(text, args[1], args[2], 1)), 0o666))
+}
