@@ -14,7 +14,7 @@ func freeDisk(path string) int64 {
 	for {
 		var s unix.Statfs_t
 		if err := unix.Statfs(path, &s); err == nil {
-			return int64(s.Bavail) * int64(s.Bsize)
+			return int64(s.Bavail) * int64(s.Bsize) //nolint:unconvert // its type is another on other systems
 		}
 		parent := filepath.Dir(path)
 		if parent == path {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"bonsai/cache"
 	"bonsai/cmd/bonsai/view"
@@ -81,16 +82,9 @@ evaluation "scores" {
 	return recipes.File{Name: "bonsai eval", Bytes: []byte(text)}, nil
 }
 
-// quoteHCL returns s as a string of HCL.
+// quoteHCL returns s as a string of HCL, in which nothing is interpolated.
 func quoteHCL(s string) string {
-	var b []byte
-	for _, part := range []rune(strconv.Quote(s)) {
-		b = append(b, string(part)...)
-		if part == '$' || part == '%' {
-			b = append(b, string(part)...)
-		}
-	}
-	return string(b)
+	return strings.NewReplacer("${", "$${", "%{", "%%{").Replace(strconv.Quote(s))
 }
 
 // runEval measures a model beside the original, through the cache: what was measured

@@ -120,7 +120,8 @@ func planTernary(report *view.Checkpoint, c *model.Config) {
 	}
 	var names []string
 	for _, t := range c.Tensors() {
-		if t.Group != "" && !(c.Tied && t.Name == model.EmbedName) {
+		tied := c.Tied && t.Name == model.EmbedName
+		if t.Group != "" && !tied {
 			names = append(names, t.Name)
 		}
 	}

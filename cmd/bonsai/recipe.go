@@ -61,9 +61,9 @@ type loaded struct {
 	backend string // what computes
 }
 
-// load reads a recipe. An error about the recipe is a *view.Mistakes; warnings are in
+// load reads a recipe. An error about the recipe is a *view.MistakesError; warnings are in
 // mistakes if there is no error.
-func (p *program) load(a recipeArgs, backend string) (r *loaded, mistakes *view.Mistakes, err error) {
+func (p *program) load(a recipeArgs, backend string) (r *loaded, mistakes *view.MistakesError, err error) {
 	files, dir, id, err := readRecipe(a.path)
 	if err != nil {
 		return nil, nil, err
@@ -72,7 +72,7 @@ func (p *program) load(a recipeArgs, backend string) (r *loaded, mistakes *view.
 }
 
 // loadFiles is load of files that are in memory.
-func (p *program) loadFiles(files []recipes.File, dir, id string, a recipeArgs, backend string) (*loaded, *view.Mistakes, error) {
+func (p *program) loadFiles(files []recipes.File, dir, id string, a recipeArgs, backend string) (*loaded, *view.MistakesError, error) {
 	tensors := mlx.New(backend)
 	opt := recipes.Options{
 		Catalogue: rules.Standard(rules.Settings{Engine: tensors, Rate: rate()}),
@@ -86,7 +86,7 @@ func (p *program) loadFiles(files []recipes.File, dir, id string, a recipeArgs, 
 		opt.VarFiles = append(opt.VarFiles, recipes.File{Name: name, Bytes: text})
 	}
 	r, diags := recipes.Load(files, opt)
-	mistakes := &view.Mistakes{Diagnostics: diags, Files: r.Files}
+	mistakes := &view.MistakesError{Diagnostics: diags, Files: r.Files}
 	if diags.HasErrors() {
 		return nil, nil, mistakes
 	}

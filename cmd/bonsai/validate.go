@@ -14,7 +14,7 @@ func runValidate(_ context.Context, p *program, w *words) (int, error) {
 		return 0, w.err
 	}
 	r, found, err := p.load(a, "auto")
-	if mistakes, ok := errors.AsType[*view.Mistakes](err); ok && json {
+	if mistakes, ok := errors.AsType[*view.MistakesError](err); ok && json {
 		return exitFailed, view.WriteValidation(p.stdout, mistakes, 0, true)
 	}
 	if err != nil {

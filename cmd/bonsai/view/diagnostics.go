@@ -9,18 +9,18 @@ import (
 	"github.com/hashicorp/hcl/v2"
 )
 
-// Mistakes are what is wrong with a recipe, with the files that it is in.
-type Mistakes struct {
+// A MistakesError is what is wrong with a recipe, with the files that it is in.
+type MistakesError struct {
 	Diagnostics hcl.Diagnostics
 	Files       map[string]*hcl.File // by the names that the diagnostics use
 }
 
 // Error implements error, without snippets.
-func (m *Mistakes) Error() string { return m.Diagnostics.Error() }
+func (m *MistakesError) Error() string { return m.Diagnostics.Error() }
 
 // Write writes every diagnostic: what is wrong, where, the line with the place marked,
 // and what to do.
-func (m *Mistakes) Write(w io.Writer, s Style) {
+func (m *MistakesError) Write(w io.Writer, s Style) {
 	if m == nil {
 		return
 	}
@@ -42,7 +42,7 @@ func (m *Mistakes) Write(w io.Writer, s Style) {
 }
 
 // place returns the name of a place and its line, marked.
-func (m *Mistakes) place(at hcl.Range, _ *hcl.Range, p palette) string {
+func (m *MistakesError) place(at hcl.Range, _ *hcl.Range, p palette) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "  %s:%d,%d", at.Filename, at.Start.Line, at.Start.Column)
 	file := m.Files[at.Filename]
@@ -133,7 +133,7 @@ type placeJSON struct {
 
 // WriteValidation writes whether a recipe is valid, as text the number of its steps, or
 // as JSON with every diagnostic.
-func WriteValidation(w io.Writer, m *Mistakes, steps int, asJSON bool) error {
+func WriteValidation(w io.Writer, m *MistakesError, steps int, asJSON bool) error {
 	valid := !m.Diagnostics.HasErrors()
 	if !asJSON {
 		if !valid {
@@ -153,7 +153,7 @@ func WriteValidation(w io.Writer, m *Mistakes, steps int, asJSON bool) error {
 	}{valid, steps, list}})
 }
 
-func (m *Mistakes) json(d *hcl.Diagnostic) diagnosticJSON {
+func (m *MistakesError) json(d *hcl.Diagnostic) diagnosticJSON {
 	j := diagnosticJSON{Severity: "error", Summary: d.Summary, Detail: d.Detail}
 	if d.Severity == hcl.DiagWarning {
 		j.Severity = "warning"

@@ -25,7 +25,7 @@ import (
 func Error(w io.Writer, err error, s Style) {
 	p := s.palette()
 	for _, err := range apart(err) {
-		if m, ok := errors.AsType[*Mistakes](err); ok {
+		if m, ok := errors.AsType[*MistakesError](err); ok {
 			m.Write(w, s)
 			continue
 		}

@@ -78,12 +78,13 @@ func (g *group) line(opt PlanOptions) string {
 		size += e.Size
 		secs += e.Seconds
 	}
-	mark, style := "~", p.warm
+	mark, style := "=", p.faint
 	switch g.status {
 	case engine.Run:
 		mark, style = "+", p.good
+	case engine.Maybe:
+		mark, style = "~", p.warm
 	case engine.Hit:
-		mark, style = "=", p.faint
 	}
 	name := fmt.Sprintf("%s: %d %s", g.name(), len(g.entries), g.status)
 	if g.single {
