@@ -163,12 +163,12 @@ func TestRows(t *testing.T) {
 	e, rng := mlx.New("go"), rand.New(rand.NewPCG(3, 4))
 	x, gain := normal(rng, rows*n), normal(rng, n)
 	got, err := e.Func("rows", func(in []*mlx.Node) []*mlx.Node {
-		return []*mlx.Node{mlx.Softmax(in[0]), mlx.RMSNorm(in[0], in[1], 1e-3), mlx.RMSNorm(in[0], nil, 1e-3), mlx.Exp(in[0])}
+		return []*mlx.Node{mlx.Softmax(in[0]), mlx.RMSNorm(in[0], in[1], 1e-3), mlx.RMSNorm(in[0], nil, 1e-3), mlx.Exp(in[0]), mlx.SiLU(in[0])}
 	}).Call(upload(t, e, x, rows, n), upload(t, e, gain, 1, n))
 	if err != nil {
 		t.Fatal(err)
 	}
-	softmax, normed, plain, exp := values(t, got[0]), values(t, got[1]), values(t, got[2]), values(t, got[3])
+	softmax, normed, plain, exp, silu := values(t, got[0]), values(t, got[1]), values(t, got[2]), values(t, got[3]), values(t, got[4])
 	for i := range x {
 		row := x[i/n*n:][:n]
 		total, square := 0.0, 0.0
@@ -187,36 +187,11 @@ func TestRows(t *testing.T) {
 			{"norm", normed[i], unit * float64(gain[i%n])},
 			{"norm without weight", plain[i], unit},
 			{"exp", exp[i], math.Exp(v)},
+			{"silu", silu[i], v / (1 + math.Exp(-v))},
 		} {
 			if math.Abs(float64(c.got)-c.want) > 1e-6*(1+math.Abs(c.want)) {
 				t.Fatalf("%s: element %d is %g, want %g", c.what, i, c.got, c.want)
 			}
-		}
-	}
-}
-
-func TestSiluDense(t *testing.T) {
-	const rows, in, out = 3, 5, 4
-	e, rng := mlx.New("go"), rand.New(rand.NewPCG(5, 6))
-	x, w, bias := normal(rng, rows*in), normal(rng, in*out), normal(rng, out)
-	both, err := e.Func("silu", func(in []*mlx.Node) []*mlx.Node {
-		return []*mlx.Node{mlx.SiluDense(in[0], in[1], in[2]), mlx.SiluDense(in[0], in[1], nil)}
-	}).Call(upload(t, e, x, rows, in), upload(t, e, w, in, out), upload(t, e, bias, 1, out))
-	if err != nil {
-		t.Fatal(err)
-	}
-	with, without := values(t, both[0]), values(t, both[1])
-	for i := range with {
-		a := 0.0
-		for k := range in {
-			a += float64(x[i/out*in+k]) * float64(w[k*out+i%out])
-		}
-		silu := func(a float64) float64 { return a / (1 + math.Exp(-a)) }
-		if want := silu(a); math.Abs(float64(without[i])-want) > 1e-5 {
-			t.Errorf("element %d is %g, want %g", i, without[i], want)
-		}
-		if want := silu(a + float64(bias[i%out])); math.Abs(float64(with[i])-want) > 1e-5 {
-			t.Errorf("element %d with bias is %g, want %g", i, with[i], want)
 		}
 	}
 }

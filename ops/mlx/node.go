@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/gomlx/gomlx/backends"
 	"github.com/gomlx/gomlx/pkg/core/dtypes"
 	"github.com/gomlx/gomlx/pkg/core/graph"
 	"github.com/gomlx/gomlx/pkg/core/shapes"
@@ -118,7 +117,10 @@ func Full(x *Node, c float64, dims ...int) *Node {
 }
 
 // Softmax returns eˣ over its sum along the last axis.
-func Softmax(x *Node) *Node { return &Node{graph.Softmax(x.n, -1)} }
+func Softmax(x *Node) *Node { return &Node{softmaxNode(x.n)} }
+
+// SiLU returns x/(1+e⁻ˣ).
+func SiLU(x *Node) *Node { return &Node{siluNode(x.n)} }
 
 // BroadcastMul returns a ⊙ b where b's shape is a's or has 1 in some axes. It is slow on the pure-Go backend: for
 // small tensors.
@@ -139,25 +141,6 @@ func RMSNorm(x, weight *Node, eps float64) *Node {
 	sum := MatMul(Square(x), Full(x, 1, n, 1))
 	inverse := Rsqrt(Shift(Scale(sum, 1/float64(n)), eps))
 	return Mul(x, MatMul(inverse, weight)) // a product of one column and one row instead of two broadcasts
-}
-
-// SiluDense returns silu(x·w + bias), silu(a) = a/(1+e⁻ᵃ): x is [rows, in], w [in, out], bias [1, out] or nil.
-func SiluDense(x, w, bias *Node) *Node {
-	fused := func() *graph.Node {
-		var b *graph.Node
-		if bias != nil {
-			b = graph.Reshape(bias.n, bias.n.Shape().Size())
-		}
-		return graph.BackendFusedDense(x.n, w.n, b, backends.ActivationSilu)
-	}
-	decomposed := func() *graph.Node {
-		a := MatMul(x, w)
-		if bias != nil {
-			a = AddRow(a, bias)
-		}
-		return graph.Mul(a.n, graph.Sigmoid(a.n))
-	}
-	return &Node{graph.InternalFusedOpCaller(fused, decomposed)}
 }
 
 // CausalMask returns what is added to attention scores of the queries at positions first, first+1, … to the keys at

@@ -76,7 +76,7 @@ func mid(window int) part {
 // gated is the input of down, [tokens, intermediate], from y, [tokens, hidden].
 func gated(c *Config, y *mlx.Node, w *args) *mlx.Node {
 	h := norm(c, y, w)
-	gate := mlx.SiluDense(h, w.next(), w.maybe(c.MLPBias))
+	gate := mlx.SiLU(dense(h, w.next(), w.maybe(c.MLPBias)))
 	return mlx.Mul(gate, dense(h, w.next(), w.maybe(c.MLPBias)))
 }
 
