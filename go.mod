@@ -18,6 +18,8 @@ require (
 	github.com/dlclark/regexp2/v2 v2.13.0 // indirect
 	github.com/dominikbraun/graph v0.23.0 // indirect
 	github.com/go-logr/logr v1.4.3 // indirect
+	github.com/gofrs/flock v0.13.0 // indirect
+	github.com/gomlx/go-xla v0.2.2 // indirect
 	github.com/gomlx/gomlx v0.27.3 // indirect
 	github.com/google/go-cmp v0.7.0 // indirect
 	github.com/google/uuid v1.6.0 // indirect
