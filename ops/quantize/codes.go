@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 
@@ -210,7 +211,7 @@ func (q *quantizer) tensor(ctx context.Context, w *Weights, t model.Tensor, prog
 // chunk quantizes some rows of rotated weights, which it overwrites.
 func (q *quantizer) chunk(made *quantized, w []float32) error {
 	codes, scales := make([]int8, len(w)), make([]uint16, len(w)/kernels.Group)
-	made.energy += quadratic(w, q.h, q.width, q.threads)
+	made.energy += kernels.Energy(w, q.h, len(w)/q.width, q.width, q.threads)
 	loss, err := q.fit(codes, scales, w)
 	if err != nil {
 		return err
@@ -240,7 +241,7 @@ func (q *quantizer) fit(codes []int8, scales []uint16, w []float32) (loss float6
 			}
 		}
 		subtract(w, codes, scales)
-		return quadratic(w, q.h, q.width, q.threads), nil
+		return kernels.Energy(w, q.h, len(w)/q.width, q.width, q.threads), nil
 	}
 	damped, err := q.gptq.Quantize(codes, scales, w, q.threads)
 	if err != nil {
@@ -311,6 +312,15 @@ func (q *quantizer) note(asked float64, h *hessian) string {
 		s += fmt.Sprintf(", only %.1f tokens a column", float64(h.tokens)/float64(h.width))
 	}
 	return s
+}
+
+// ratio returns the relative error of a loss against an energy, 0 if there was nothing to
+// get wrong.
+func ratio(loss, energy float64) float64 {
+	if !(energy > 0) || !(loss > 0) {
+		return 0
+	}
+	return math.Sqrt(loss / energy)
 }
 
 // list joins names; of more than three it counts the rest.
