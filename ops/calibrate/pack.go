@@ -51,9 +51,12 @@ func (p *packer) keep() {
 // finish refuses what does not fill the blocks wanted.
 func (p *packer) finish() error {
 	p.counts.chosen, p.dropped = len(p.chosen), len(p.block)
-	if want := max(p.want, 1); len(p.chosen) < want {
+	switch {
+	case len(p.chosen) < p.want:
 		return fmt.Errorf("asked for %d blocks of %d tokens; its %d documents have %d tokens, %d blocks",
-			want, cap(p.block), p.documents, p.tokens, p.blocks)
+			p.want, cap(p.block), p.documents, p.tokens, p.blocks)
+	case len(p.chosen) == 0:
+		return fmt.Errorf("its %d documents have %d tokens, not one block of %d", p.documents, p.tokens, cap(p.block))
 	}
 	return nil
 }
