@@ -76,7 +76,7 @@ func checkGradient(t *testing.T, xDims, wDims []int, f func(x, w *mlx.Node) *mlx
 		}
 		both[k].Free()
 		for i := range flat {
-			const h = 1.0 / 64
+			const h = 1.0 / 16
 			at := func(d float32) float64 {
 				old := flat[i]
 				flat[i] += d
