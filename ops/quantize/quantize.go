@@ -37,9 +37,17 @@ const batchTokens = 1024
 func (m machine) sequences(length int) int {
 	tokens := m.batch
 	if tokens == 0 {
-		tokens = batchTokens * max(2, m.engine.Parallel())
+		tokens = batchTokens * max(2, m.parallel())
 	}
 	return max(1, tokens/length)
+}
+
+// parallel returns how many calls the engine runs at once.
+func (m machine) parallel() int {
+	if m.engine == nil {
+		return 1
+	}
+	return m.engine.Parallel()
 }
 
 // wantInputs returns an error unless there are at least n inputs.

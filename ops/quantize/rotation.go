@@ -101,9 +101,6 @@ func (r Rotation) Run(_ context.Context, _ []*io.SectionReader, out []io.Writer,
 	return f.Close()
 }
 
-// Peak returns the most bytes that Run holds.
-func (r Rotation) Peak() int64 { return 1 << 20 }
-
 func signsName(width int) string { return "signs." + strconv.Itoa(width) }
 
 func drawSigns(seed uint64, width int) []int8 {
