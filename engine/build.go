@@ -11,10 +11,10 @@ import (
 	"bonsai/cache"
 )
 
-// maxRuns is how often a build runs one action because its bytes vanish again. Twice
-// can be another build that cleans up after itself; after the third time the store
-// does not keep what it is given.
-const maxRuns = 3
+// maxLosses is how often an action tries again because an input that was in the store
+// is gone when it is opened. Twice can be other builds that clean up after themselves;
+// after that the store does not keep what it is given.
+const maxLosses = 2
 
 // asksAtOnce is how many workers ask the store at once. They wait for a disk or a
 // server rather than compute, so it does not depend on the number of CPUs.
@@ -78,6 +78,7 @@ type build struct {
 	busy    map[cache.Key]int   // which action is locking or running under a key
 	twins   map[cache.Key][]int // the others with that key
 	holders map[cache.Digest]int
+	removed map[cache.Digest]bool // blobs that were dropped
 	starts  atomic.Int64 // runs that ever started
 	active  int          // runs now
 
@@ -114,6 +115,7 @@ func newBuild(ctx context.Context, g *Graph, want []*Artifact, opt Options) *bui
 		busy:      make(map[cache.Key]int),
 		twins:     make(map[cache.Key][]int),
 		holders:   make(map[cache.Digest]int),
+		removed:   make(map[cache.Digest]bool),
 		warned:    make(map[string]bool),
 	}
 	b.reach(want)

@@ -212,7 +212,7 @@ func TestStoreThatKeepsNothing(t *testing.T) {
 	b := s.add("b", 2, of(s.add("a", 1, nil)))
 	s.opt.Store = &vanishing{s.store, 1000}
 	err := s.fails(b)
-	if want := "a: its outputs were not in the cache after 3 runs"; err.Error() != want {
+	if want := "b: input a: not in the cache"; err.Error() != want {
 		t.Errorf("error is %q, want %q", err, want)
 	}
 }

@@ -69,10 +69,6 @@ func (b *build) finish(id int) {
 // is outdated, it is asked for under the new one first.
 func (b *build) again(id int) {
 	r := &b.actions[id]
-	if r.runs >= maxRuns {
-		b.fail(id, fmt.Errorf("its outputs were not in the cache after %d runs", r.runs))
-		return
-	}
 	r.reasons = nil
 	for a, end := b.graph.made(id); a < end; a++ {
 		if h := &b.artifacts[a]; h.isNeeded() && h.there == no {

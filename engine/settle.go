@@ -30,7 +30,8 @@ func (b *build) settle(id int) {
 }
 
 // drop removes the bytes of a transient artifact that nothing needs any more from the
-// store, unless another artifact of this build has the same bytes.
+// store, unless another artifact of this build has the same bytes. The loop does it
+// itself, so that nothing asks for the same bytes, or stores them, at the same time.
 func (b *build) drop(a *Artifact) {
 	h := &b.artifacts[a.id]
 	if b.dry || !a.Output().Transient || h.open > 0 || h.readers > 0 || h.there != yes {
@@ -46,10 +47,8 @@ func (b *build) drop(a *Artifact) {
 	if b.holders[digest] > 0 {
 		return
 	}
-	b.asks.queue = append(b.asks.queue, func() func() {
-		err := store.Remove(digest)
-		return func() { b.warn(a.maker, err) }
-	})
+	b.removed[digest] = true
+	b.warn(a.maker, store.Remove(digest))
 }
 
 // hold counts an artifact as one that keeps its blob in the store.

@@ -178,7 +178,7 @@ func (b *build) ran(id int, t *attempt) {
 	switch {
 	case t.err == nil:
 		b.succeeded(id, t)
-	case len(t.gone) > 0:
+	case len(t.gone) > 0 && b.actions[id].losses < maxLosses:
 		b.release(id)
 		b.lost(id, t.gone)
 	case b.ctx.Err() != nil && errors.Is(t.err, b.ctx.Err()), errors.Is(t.err, context.Canceled) && b.stopping:
@@ -198,17 +198,34 @@ func (b *build) succeeded(id int, t *attempt) {
 	b.warn(id, t.warning)
 	b.adopt(id, t.result)
 	for a, end := b.graph.made(id); a < end; a++ {
-		b.setThere(a, yes)
+		if !b.removed[b.artifacts[a].bytes.Digest] { // else drop may have taken the new blob for an old one
+			b.setThere(a, yes)
+		}
 	}
 	b.release(id)
 	b.decide(id)
 }
 
 // lost makes an action whose inputs were gone when it wanted to read them wait until
-// they are made again.
+// it is known that they are there, and, if not, until they are made again. Other
+// artifacts with the same bytes are in doubt as well.
 func (b *build) lost(id int, gone []int) {
+	b.actions[id].losses++
 	for _, i := range gone {
-		b.setThere(b.graph.actions[id].In[i].id, no)
+		digest := b.artifacts[b.graph.actions[id].In[i].id].bytes.Digest
+		for _, a := range b.graph.artifacts {
+			if h := &b.artifacts[a.id]; a.maker >= 0 && h.there == yes && h.bytes.Digest == digest {
+				b.setThere(a.id, unknown)
+				b.reconsider(a.maker)
+			}
+		}
 	}
 	b.decide(id)
+}
+
+// reconsider decides on an action again that may have been done.
+func (b *build) reconsider(id int) {
+	if b.actions[id].state == done {
+		b.decide(id)
+	}
 }

@@ -49,6 +49,7 @@ type record struct {
 	hit    answer // whether result is known
 	result cache.Result
 	runs   int // runs that ended well in this build
+	losses int // times that it found an input gone
 
 	reasons  []Reason // why it must run
 	earlier  estimate // of its last run, in any build
