@@ -15,6 +15,12 @@ variable "text" {
   default     = "../testdata/texts/calibration.txt"
 }
 
+variable "heldout" {
+  description = "Text to score on: a JSON array of strings that were not calibrated on."
+  type        = string
+  default     = "../testdata/texts/heldout-stories.json"
+}
+
 variable "blocks" {
   description = "How many blocks of tokens to calibrate on."
   type        = number
@@ -70,7 +76,7 @@ gguf "model" {
 
 dataset "stories" {
   kind = "json"
-  path = "../testdata/texts/heldout-stories.json"
+  path = var.heldout
 }
 
 evaluation "final" {

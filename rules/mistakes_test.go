@@ -119,6 +119,7 @@ func TestMistakes(t *testing.T) {
 		{"a take of nothing", "qwen3", "n    = 4", "n    = 0", "11: Too few blocks"},
 		{"two takes of one name", "qwen3", "    n    = 4\n  }", "    n    = 4\n  }\n  take \"text\" {\n    from = dataset.text\n    n = 1\n  }", "Duplicate take"},
 		{"an unknown attribute in a take", "qwen3", "n    = 4", "n    = 4\n    m = 1", "Unsupported argument"},
+		{"a misspelled argument", "qwen3", `name    = "tiny"`, `nme    = "tiny"`, `Unsupported argument: An argument named "nme" is not expected here. Did you mean "name"?`},
 		{"another kind of step", "qwen3", "rotation    = rotation.signs", "rotation    = calibration.mix", "19: Wrong kind of reference: This must refer to a rotation, and it is a calibration"},
 		{"text for a step", "qwen3", "rotation    = rotation.signs", `rotation    = "signs"`, "and it is a value of type string"},
 		{"an unknown method", "qwen3", "rotation    = rotation.signs", "rotation    = rotation.signs\n  method = \"magic\"", "20: Unknown method"},

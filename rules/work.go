@@ -17,12 +17,13 @@ type work struct {
 // add adds an action of the step and returns its outputs.
 func (x *Expansion) add(name string, op engine.Op, w work, in []*engine.Artifact, out ...engine.Output) []*engine.Artifact {
 	return x.Graph.Add(engine.Action{
-		Step: x.Step, Name: name, Op: op, In: in, Outputs: out, Pool: pool, Peak: w.peak, Cost: w.seconds,
+		Step: x.Step, Name: name, Op: op, In: in, Outputs: out, Pool: Pool, Peak: w.peak, Cost: w.seconds,
 	})
 }
 
-// pool is the pool that all actions run in: each uses every CPU, or the one GPU.
-const pool = "compute"
+// Pool is the pool that all actions run in. It has room for one: each uses every CPU, or
+// the one GPU.
+const Pool = "compute"
 
 // seconds returns how long that many floating-point operations take.
 func (s Settings) seconds(flops float64) float64 {

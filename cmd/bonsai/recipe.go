@@ -197,7 +197,7 @@ func (p *program) openCache(a cacheArgs, r *loaded, open func(string, func() tim
 	return store, engine.Options{
 		Store: store, Sources: store, History: store, Locker: store,
 		Recipe: r.id, Workers: a.workers, Memory: memory,
-		Pools: map[string]int{"compute": 1}, // an action that computes uses the whole machine
+		Pools: map[string]int{rules.Pool: 1},
 		Now:   p.now, Version: version, Backend: r.backend,
 	}, nil
 }
