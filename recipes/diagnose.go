@@ -26,12 +26,25 @@ func mistake(r hcl.Range, summary, format string, args ...any) *hcl.Diagnostic {
 
 // add keeps diagnostics, each once.
 func (l *loader) add(diags ...*hcl.Diagnostic) {
-	for _, d := range diags {
+	for _, d := range withoutEchoes(diags) {
 		if key := identity(d) + d.Detail; !l.reported[key] {
 			l.reported[key] = true
 			l.diags = append(l.diags, l.settle(d))
 		}
 	}
+}
+
+// withoutEchoes drops the diagnostics of missing arguments that are there, misspelled:
+// each is one mistake, and what HCL says of the misspelled one names the right one.
+func withoutEchoes(diags []*hcl.Diagnostic) []*hcl.Diagnostic {
+	misspelled := func(missing *hcl.Diagnostic) bool {
+		return slices.ContainsFunc(diags, func(d *hcl.Diagnostic) bool {
+			_, meant, ok := strings.Cut(d.Detail, "Did you mean ")
+			return ok && missing.Summary == "Missing required argument" &&
+				strings.Contains(missing.Detail, strings.TrimSuffix(meant, "?"))
+		})
+	}
+	return slices.DeleteFunc(slices.Clone(diags), misspelled)
 }
 
 // identity returns the kind and the place of a mistake.

@@ -42,7 +42,7 @@ func (x *expansion) one(address string, ctx *hcl.EvalContext) cty.Value {
 		Range: x.decl.at,
 	}, x.body, ctx)
 	if diags.HasErrors() {
-		x.report(diags, ctx)
+		x.report(withoutEchoes(diags), ctx)
 	}
 	if !x.sound || diags.HasErrors() {
 		x.decl.failed = true

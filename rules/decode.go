@@ -3,7 +3,6 @@ package rules
 import (
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -26,20 +25,7 @@ func problem(r hcl.Range, summary, format string, args ...any) *hcl.Diagnostic {
 func decode[T any](body hcl.Body, ctx *hcl.EvalContext) (T, hcl.Diagnostics) {
 	var block T
 	diags := gohcl.DecodeBody(body, ctx, &block)
-	return block, withoutEchoes(diags)
-}
-
-// withoutEchoes drops the diagnostics of missing arguments that are there, misspelled:
-// each is one mistake, and what HCL says of the misspelled one names the right one.
-func withoutEchoes(diags hcl.Diagnostics) hcl.Diagnostics {
-	misspelled := func(missing *hcl.Diagnostic) bool {
-		return slices.ContainsFunc(diags, func(d *hcl.Diagnostic) bool {
-			_, meant, ok := strings.Cut(d.Detail, "Did you mean ")
-			return ok && missing.Summary == "Missing required argument" &&
-				strings.Contains(missing.Detail, strings.TrimSuffix(meant, "?"))
-		})
-	}
-	return slices.DeleteFunc(slices.Clone(diags), misspelled)
+	return block, diags
 }
 
 // referenceTo returns the value of the step that expr refers to, which must be a T.
