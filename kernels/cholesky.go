@@ -88,7 +88,7 @@ func (c *cholColumns[F]) factor() error {
 	for j := w - 1; j >= 0; j-- {
 		right := c.row(c.begin + j)[j:]
 		pivot := right[0] - dotOf(right[1:], right[1:])
-		if !(pivot > 0) || math.IsInf(float64(pivot), 0) {
+		if good := pivot > 0 && !math.IsInf(float64(pivot), 0); !good { // NaN is not above 0
 			return &NotPositiveError{Column: c.begin + j, Pivot: float64(pivot)}
 		}
 		right[0] = F(math.Sqrt(float64(pivot)))
