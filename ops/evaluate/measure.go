@@ -64,12 +64,14 @@ func addRows(ctx context.Context, positions []position, sides []*side, row, n, t
 			logits[i] = make([]float32, tokens*n)
 			kernels.SGEMM(logits[i], n, x, width, 1, heads[i], 1, width, tokens, n, width, threads)
 		}
-		parallel(threads, tokens, func(t int) {
-			part := make([][]float32, len(logits))
-			for i := range part {
-				part[i] = logits[i][t*n : (t+1)*n]
+		parallel(threads, tokens, func(from, to int) {
+			part, e := make([][]float32, len(logits)), make([]float64, n)
+			for t := from; t < to; t++ {
+				for i := range part {
+					part[i] = logits[i][t*n : (t+1)*n]
+				}
+				positions[at+t].add(part, e, row)
 			}
-			positions[at+t].add(part, row)
 		})
 	}
 	return nil
@@ -101,46 +103,47 @@ func newPosition(text *windows, i int) position {
 	return p
 }
 
-// add adds the logits of each side for the tokens from row on.
-func (p *position) add(logits [][]float32, row int) {
+// add adds the logits of each side for the tokens from row on. e is for its own use, as
+// long as a side's logits.
+func (p *position) add(logits [][]float32, e []float64, row int) {
 	if p.next < 0 {
 		return
 	}
-	first := p.sides[0].max
-	for i, z := range logits {
-		p.sides[i].add(z, row, int(p.next))
+	if len(logits) == 2 {
+		p.sides[1].add(e, logits[1], row, int(p.next))
 	}
-	if len(logits) == 1 {
-		return
-	}
-	if p.cross != 0 {
-		p.cross *= math.Exp(first - p.sides[0].max)
-	}
-	for i, a := range logits[0] {
-		d := float64(a) - float64(logits[1][i])
-		if d != 0 {
-			p.cross += math.Exp(float64(a)-p.sides[0].max) * d
+	p.cross *= p.sides[0].add(e, logits[0], row, int(p.next))
+	if len(logits) == 2 {
+		for i, a := range logits[0] {
+			p.cross += e[i] * (float64(a) - float64(logits[1][i]))
 		}
 	}
 }
 
-func (d *distribution) add(z []float32, row, next int) {
+// add adds the logits z for the tokens from row on, and leaves in e their exponentials,
+// less the largest logit so far. It returns what those of before are to be multiplied by,
+// if that one is new.
+func (d *distribution) add(e []float64, z []float32, row, next int) (shrink float64) {
 	high, best := z[0], 0
 	for i, v := range z {
 		if v > high {
 			high, best = v, i
 		}
 	}
+	shrink = 1
 	if float64(high) > d.max {
-		d.sum *= math.Exp(d.max - float64(high))
+		shrink = exp(d.max - float64(high))
 		d.max, d.best = float64(high), row+best
 	}
-	for _, v := range z {
-		d.sum += math.Exp(float64(v) - d.max)
+	d.sum *= shrink
+	for i, v := range z {
+		e[i] = exp(float64(v) - d.max)
+		d.sum += e[i]
 	}
 	if next >= row && next < row+len(z) {
 		d.given = float64(z[next-row])
 	}
+	return shrink
 }
 
 // logSum returns log Σ exp(z).
@@ -179,19 +182,15 @@ func total(positions []position, sides int) (*sums, error) {
 	return s, nil
 }
 
-// parallel calls f for 0 to n−1 on that many goroutines, GOMAXPROCS if 0.
-func parallel(threads, n int, f func(i int)) {
+// parallel cuts 0 to n into that many ranges, GOMAXPROCS if 0, and calls f for all at once.
+func parallel(threads, n int, f func(from, to int)) {
 	if threads <= 0 {
 		threads = runtime.GOMAXPROCS(0)
 	}
 	threads = min(threads, n)
 	var wg sync.WaitGroup
 	for t := range threads {
-		wg.Go(func() {
-			for i := n * t / threads; i < n*(t+1)/threads; i++ {
-				f(i)
-			}
-		})
+		wg.Go(func() { f(n*t/threads, n*(t+1)/threads) })
 	}
 	wg.Wait()
 }

@@ -144,8 +144,11 @@ func readTexts(in []*io.SectionReader, join string) (text string, n int, err err
 			if errors.Is(err, io.EOF) {
 				break
 			}
-			if err != nil || document.Text == nil {
-				return "", 0, fmt.Errorf("documents %d: document %d is not JSON with a text: %w", i, n, err)
+			if err == nil && document.Text == nil {
+				err = errors.New("it has no text")
+			}
+			if err != nil {
+				return "", 0, fmt.Errorf("documents %d: document %d: %w", i, n, err)
 			}
 			if n > 0 {
 				all.WriteString(join)

@@ -117,7 +117,7 @@ func TestCodesDoNotDependOnThreads(t *testing.T) {
 	const rows, width = 1300, 128
 	shard := floats(t, "w", normals(4, rows*width), nil, rows, width)
 	rotation := run(t, quantize.Rotation{Block: 128, Widths: []int{width}})
-	h := hessianFile(t, correlated(width), width, "4096")
+	h := hessianFile(t, correlated(), width, "4096")
 	op := quantize.Codes{
 		Tensors: []model.Tensor{{Name: "w", Shape: []int64{rows, width}}},
 		Method:  quantize.GPTQ, Damping: 0.01,
@@ -141,8 +141,9 @@ func normals(seed uint64, n int) []float32 {
 	return x
 }
 
-// correlated returns the Hessian 0.9^|i−j|.
-func correlated(n int) []float32 {
+// correlated returns the Hessian 0.9^|i−j| of 128 columns.
+func correlated() []float32 {
+	const n = 128
 	h := make([]float32, n*n)
 	for i := range n {
 		for j := range n {
@@ -211,7 +212,7 @@ func TestCodesRefuse(t *testing.T) {
 	rotation := run(t, quantize.Rotation{Block: 128, Widths: []int{width}})
 	other := run(t, quantize.Rotation{Block: 128, Widths: []int{256}})
 	good := quantize.Codes{Tensors: []model.Tensor{{Name: "w", Shape: []int64{8, width}}}, Method: quantize.GPTQ, Damping: 0.01}
-	h := correlated(width)
+	h := correlated()
 	change := func(f func(*quantize.Codes)) quantize.Codes {
 		c := good
 		f(&c)
@@ -247,7 +248,8 @@ func TestCodesRefuse(t *testing.T) {
 		"no rotation":            {good, [][]byte{file, shard, shard}, "w"},
 		"a tensor that is absent": {
 			change(func(c *quantize.Codes) { c.Tensors = []model.Tensor{{Name: "v", Shape: []int64{8, 128}}} }),
-			[][]byte{file, rotation, shard}, `"v"`,
+			[][]byte{file, rotation, shard},
+			`"v"`,
 		},
 		"a scale beyond float16": {good, [][]byte{file, rotation, floats(t, "w", huge, nil, 8, width)}, "tensor w: rows from 0: row 0"},
 	} {
@@ -265,7 +267,7 @@ func TestCodesSayWhenTokensAreFew(t *testing.T) {
 	op := quantize.Codes{Tensors: []model.Tensor{{Name: "w", Shape: []int64{8, width}}}, Method: quantize.GPTQ, Damping: 0.01}
 	note := func(op quantize.Codes, tokens string) string {
 		t.Helper()
-		_, note, err := try(t.Context(), op, hessianFile(t, correlated(width), width, tokens), rotation, shard)
+		_, note, err := try(t.Context(), op, hessianFile(t, correlated(), width, tokens), rotation, shard)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -288,7 +290,7 @@ func TestCodesOfZeros(t *testing.T) {
 	const width = 128
 	rotation := run(t, quantize.Rotation{Block: 128, Widths: []int{width}})
 	op := quantize.Codes{Tensors: []model.Tensor{{Name: "w", Shape: []int64{2, width}}}, Method: quantize.GPTQ, Damping: 0.01}
-	out := run(t, op, hessianFile(t, correlated(width), width, "4096"), rotation, floats(t, "w", make([]float32, 2*width), nil, 2, width))
+	out := run(t, op, hessianFile(t, correlated(), width, "4096"), rotation, floats(t, "w", make([]float32, 2*width), nil, 2, width))
 	m := open(t, out).Metadata()
 	if m["error.w"] != "0" || m["zeros.w"] != "1" {
 		t.Errorf("error %s, zeros %s, want 0 and 1", m["error.w"], m["zeros.w"])

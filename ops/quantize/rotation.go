@@ -61,11 +61,11 @@ func (r Rotation) Check() error {
 		return err
 	}
 	if r.Block < kernels.Group || r.Block&(r.Block-1) != 0 {
-		return fmt.Errorf("Hadamard block %d is not a power of two of at least %d", r.Block, kernels.Group)
+		return fmt.Errorf("block %d is not a power of two of at least %d", r.Block, kernels.Group)
 	}
 	for i, w := range r.Widths {
 		if w%r.Block != 0 {
-			return fmt.Errorf("Hadamard block %d does not divide input width %d; %d divides all", r.Block, w, most)
+			return fmt.Errorf("block %d does not divide input width %d; %d divides all", r.Block, w, most)
 		}
 		if i > 0 && w <= r.Widths[i-1] {
 			return fmt.Errorf("input widths %v are not distinct and ascending", r.Widths)

@@ -6,11 +6,10 @@ import (
 	"encoding/binary"
 	"io"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"os"
 
 	"bonsai/ops/mlx"
 	"bonsai/ops/model"
