@@ -46,7 +46,7 @@ func TestDependencies(t *testing.T) {
 		t.Fatalf("go list: %v", err)
 	}
 	named := map[string]bool{}
-	for _, m := range regexp.MustCompile("`([a-z]+\\.[a-z]+/[^`]+)`").FindAllStringSubmatch(reasons, -1) {
+	for _, m := range regexp.MustCompile("`([a-z0-9.-]+\\.[a-z]+/[^`]+)`").FindAllStringSubmatch(reasons, -1) {
 		named[m[1]] = true
 	}
 	for _, module := range strings.Fields(string(out)) {
