@@ -193,7 +193,7 @@ func (b *build) setKey(id int, key cache.Key, text string) {
 func (q *query) answer() (f finding) {
 	f.key, f.text = q.key, q.text
 	if q.fresh {
-		if f.key, f.text, f.err = safeKey(q.action.Op, q.names); f.err != nil {
+		if f.key, f.text, f.err = safeKey(q.action.Op, q.opt.platform(), q.names); f.err != nil {
 			return f
 		}
 	}
@@ -212,13 +212,13 @@ func (q *query) answer() (f finding) {
 }
 
 // safeKey is keyOf with a panic of the op as an error.
-func safeKey(op Op, in []name) (key cache.Key, text string, err error) {
+func safeKey(op Op, platform string, in []name) (key cache.Key, text string, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = &PanicError{Value: v, Stack: debug.Stack()}
 		}
 	}()
-	return keyOf(op, in)
+	return keyOf(op, platform, in)
 }
 
 // lookup finds the result, or why there is none.
@@ -294,7 +294,7 @@ func (q *query) settings() ([]Reason, estimate) {
 	if err != nil {
 		return nil, estimate{}
 	}
-	_, text, err := safeKey(q.action.Op, nil)
+	_, text, err := safeKey(q.action.Op, q.opt.platform(), nil)
 	if err != nil {
 		return nil, estimateOf(res) // Build will say so
 	}

@@ -79,8 +79,8 @@ type build struct {
 	twins   map[cache.Key][]int // the others with that key
 	holders map[cache.Digest]int
 	removed map[cache.Digest]bool // blobs that were dropped
-	starts  atomic.Int64 // runs that ever started
-	active  int          // runs now
+	starts  atomic.Int64          // runs that ever started
+	active  int                   // runs now
 
 	stopping bool
 	warned   map[string]bool // what is said once

@@ -23,15 +23,18 @@ const inputLine = "in "
 // manifest returns the text that decides whether an action is up to date. It is
 // hashed to make the key and printed to explain one; there is no other.
 //
-// It is the text of op, and then a line for each input, "in 0 digest HEX" or
-// "in 0 key HEX.OUTPUT".
-func manifest(op Op, in []name) ([]byte, error) {
+// It is the text of op, then platform as a line unless it is empty (Options.Strict), and
+// then a line for each input, "in 0 digest HEX" or "in 0 key HEX.OUTPUT".
+func manifest(op Op, platform string, in []name) ([]byte, error) {
 	b, err := op.AppendText(make([]byte, 0, 256+80*len(in)))
 	if err != nil {
 		return nil, fmt.Errorf("text of the op: %w", err)
 	}
 	if len(b) == 0 || b[len(b)-1] != '\n' {
 		b = append(b, '\n')
+	}
+	if platform != "" {
+		b = fmt.Appendf(b, "platform %q\n", platform)
 	}
 	if bytes.HasPrefix(b, []byte(inputLine)) || bytes.Contains(b, []byte("\n"+inputLine)) {
 		return nil, fmt.Errorf("text of the op has a line that reads as an input: %q", b)
@@ -58,8 +61,8 @@ func appendName(b []byte, i int, n name) []byte {
 }
 
 // keyOf returns the manifest of an action and its hash.
-func keyOf(op Op, in []name) (cache.Key, string, error) {
-	text, err := manifest(op, in)
+func keyOf(op Op, platform string, in []name) (cache.Key, string, error) {
+	text, err := manifest(op, platform, in)
 	if err != nil {
 		return cache.Key{}, "", err
 	}

@@ -19,9 +19,17 @@ func (text) Run(context.Context, []*io.SectionReader, []io.Writer, func(float64,
 
 func TestManifest(t *testing.T) {
 	one, two := name{sum: [32]byte{1}}, name{sum: [32]byte{2}, transient: true, output: 3}
-	got, err := manifest(text("op hessian v1\nset Layer 7"), []name{one, two})
+	got, err := manifest(text("op hessian v1\nset Layer 7"), "", []name{one, two})
 	want := "op hessian v1\nset Layer 7\nin 0 digest 01" + strings.Repeat("0", 62) +
 		"\nin 1 key 02" + strings.Repeat("0", 62) + ".3\n"
+	if err != nil || string(got) != want {
+		t.Errorf("manifest is %q, %v; want %q", got, err, want)
+	}
+}
+
+func TestManifestOfAPlatform(t *testing.T) {
+	got, err := manifest(text("op hessian v1"), "xla:cuda 0.1.0", []name{{sum: [32]byte{1}}})
+	want := "op hessian v1\nplatform \"xla:cuda 0.1.0\"\nin 0 digest 01" + strings.Repeat("0", 62) + "\n"
 	if err != nil || string(got) != want {
 		t.Errorf("manifest is %q, %v; want %q", got, err, want)
 	}
@@ -40,7 +48,7 @@ func TestManifestsDiffer(t *testing.T) {
 			{{sum: sum}, {}},
 			{{}, {sum: sum}},
 		} {
-			m, err := manifest(op, in)
+			m, err := manifest(op, "", in)
 			if err != nil {
 				t.Fatal(err)
 			}

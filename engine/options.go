@@ -60,4 +60,17 @@ type Options struct {
 	Now     func() time.Time // clock; nil leaves times and durations out of results
 	Version string           // of bonsai, for results
 	Backend string           // what computes, such as "go" or "xla:cuda", for results
+
+	// Strict keeps the results of each backend and version apart: both are in every
+	// manifest. Otherwise a result that another machine made is as good, although its
+	// last bits may differ.
+	Strict bool
+}
+
+// platform is what Strict adds to every manifest.
+func (o *Options) platform() string {
+	if !o.Strict {
+		return ""
+	}
+	return o.Backend + " " + o.Version
 }

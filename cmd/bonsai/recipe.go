@@ -183,9 +183,6 @@ func (p *program) openCache(a cacheArgs, r *loaded, open func(string, func() tim
 			return nil, engine.Options{}, err
 		}
 	}
-	if r.Numerics == "strict" {
-		path = filepath.Join(path, "strict", strings.ReplaceAll(version+"-"+r.backend, ":", "-"))
-	}
 	store, err := open(path, p.now)
 	if err != nil {
 		return nil, engine.Options{}, err
@@ -198,6 +195,6 @@ func (p *program) openCache(a cacheArgs, r *loaded, open func(string, func() tim
 		Store: store, Sources: store, History: store, Locker: store,
 		Recipe: r.id, Workers: a.workers, Memory: memory,
 		Pools: map[string]int{rules.Pool: 1},
-		Now:   p.now, Version: version, Backend: r.backend,
+		Now:   p.now, Version: version, Backend: r.backend, Strict: r.Numerics == "strict",
 	}, nil
 }
