@@ -4,7 +4,7 @@
 // blocks of one length. Nothing is padded, so no statistic ever sees a token that is not
 // text. It knows tokenizers and documents; it does not know models.
 //
-// Start at Calibrate; Tokens gives the same ids uncut.
+// Start at Calibrate.
 package calibrate
 
 import (
@@ -34,10 +34,15 @@ import (
 // "documents" and "tokens" there were (separators included), how many "blocks" they make, how
 // many were "chosen", and how many tokens were "dropped" after the last whole block.
 type Calibrate struct {
-	Length    int    // tokens of a block
-	Seed      uint64 // of the choice and of the order
-	Separator string // a token, see Tokens
-	Takes     []Take
+	Length int    // tokens of a block
+	Seed   uint64 // of the choice and of the order
+
+	// Separator is the token between documents, "" for the one that the tokenizer
+	// suggests: BOS if it adds that to texts, else <|endoftext|> if it has that, else EOS.
+	// BOS stands before each document, another token between two.
+	Separator string
+
+	Takes []Take
 }
 
 // A Take is a number of blocks from one set of documents, each block at most once.

@@ -318,28 +318,7 @@ func TestSeparators(t *testing.T) {
 			if r := mustRun(t, op, c.files, lines(t, texts...)); !slices.Equal(r.ids, want) {
 				t.Errorf("Run made %v, want %v", r.ids, want)
 			}
-			for n := range len(want) + 2 {
-				got, err := calibrate.Tokens(tok, c.name, sequence(texts), n)
-				cut := want
-				if n > 0 {
-					cut = want[:min(n, len(want))]
-				}
-				if err != nil || !slices.Equal(got, cut) {
-					t.Errorf("Tokens(%d) = %v, %v, want %v", n, got, err, cut)
-				}
-			}
 		})
-	}
-}
-
-// sequence yields texts as documents.
-func sequence(texts []string) func(yield func(string, error) bool) {
-	return func(yield func(string, error) bool) {
-		for _, s := range texts {
-			if !yield(s, nil) {
-				return
-			}
-		}
 	}
 }
 
@@ -347,26 +326,10 @@ func TestSpecialTokensInTextAreTokens(t *testing.T) {
 	f := filesOf(t, qwen)
 	tok := f.parse(t)
 	end, _ := tok.ID("<|im_end|>")
-	ids, err := calibrate.Tokens(tok, "", sequence([]string{"a<|im_end|>b"}), 0)
-	if want := slices.Concat(tok.Encode("a"), []int32{end}, tok.Encode("b")); err != nil || !slices.Equal(ids, want) {
-		t.Errorf("Tokens = %v, %v, want %v", ids, err, want)
-	}
-}
-
-func TestTokensStopsEarly(t *testing.T) {
-	tok := filesOf(t, qwen).parse(t)
-	broken := errors.New("broken")
-	documents := func(yield func(string, error) bool) {
-		_ = yield("a b c d e f", nil) && yield("", broken)
-	}
-	if ids, err := calibrate.Tokens(tok, "", documents, 3); err != nil || len(ids) != 3 {
-		t.Errorf("Tokens(3) = %v, %v, want 3 of the first document", ids, err)
-	}
-	if _, err := calibrate.Tokens(tok, "", documents, 0); !errors.Is(err, broken) {
-		t.Errorf("Tokens(0) = %v, want the error of the documents", err)
-	}
-	if ids, err := calibrate.Tokens(tok, "", sequence(nil), 5); err != nil || len(ids) != 0 {
-		t.Errorf("Tokens of nothing = %v, %v", ids, err)
+	want := slices.Concat(tok.Encode("a"), []int32{end}, tok.Encode("b"))
+	op := calibrate.Calibrate{Length: len(want), Takes: []calibrate.Take{{Name: "a", Blocks: 1}}}
+	if r := mustRun(t, op, f, lines(t, "a<|im_end|>b")); !slices.Equal(r.ids, want) {
+		t.Errorf("Run made %v, want %v", r.ids, want)
 	}
 }
 
