@@ -265,3 +265,22 @@ func TestOpsStopWhenCancelled(t *testing.T) {
 		t.Errorf("Score: error %v", err)
 	}
 }
+
+// TestPeaksAndCostsFollowShapes checks the closed forms where they are known by hand.
+func TestPeaksAndCostsFollowShapes(t *testing.T) {
+	c := modeltest.Tiny("llama")
+	h, compare := evaluate.Hidden{}, evaluate.Compare{}
+	layer := 128*(128+2*64+128) + 3*128*256 // weights of a layer
+	if got, least := h.Cost(c, 10, 1), 10.*2*2*float64(layer); got < least || got > 1.1*least {
+		t.Errorf("Cost of hidden states %v, want a little over %v", got, least)
+	}
+	if got, want := compare.Cost(c, c, 10), 10*2*2*128*96.; got != want {
+		t.Errorf("Cost of a comparison %v, want %v", got, want)
+	}
+	if few, many := h.Peak(c, 100, 10, 1), h.Peak(c, 1<<20, 10, 1); many-few < 8*128*60000 || many > 1<<28 {
+		t.Errorf("Peak of hidden states %d for few tokens, %d for many", few, many)
+	}
+	if got := compare.Peak(c, c, 1000); got < 2*4*96*128 || got > 1<<22 {
+		t.Errorf("Peak of a comparison %d", got)
+	}
+}

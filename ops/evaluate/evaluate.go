@@ -116,13 +116,3 @@ func step(ctx context.Context, report func(float64, string), done, all int) erro
 	}
 	return nil
 }
-
-// notFinite returns the index of the first element that is NaN or infinite, or -1.
-func notFinite(x []float32) int {
-	for i, v := range x {
-		if v-v != 0 {
-			return i
-		}
-	}
-	return -1
-}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 
+	"bonsai/kernels"
 	"bonsai/ops"
 	"bonsai/ops/mlx"
 	"bonsai/ops/model"
@@ -95,7 +96,7 @@ type pass struct {
 
 // run returns the states of ids after the final norm, [len(ids), hidden].
 func (p pass) run(ctx context.Context, ids []int32, progress func(part float64)) ([]float32, error) {
-	x, err := p.runner.Embed(p.model.source, ids)
+	x, err := p.embed(ids)
 	if err != nil {
 		return nil, fmt.Errorf("embedding: %w", err)
 	}
@@ -108,6 +109,23 @@ func (p pass) run(ctx context.Context, ids []int32, progress func(part float64))
 	}
 	if x, err = p.runner.Final(p.model.source, x); err != nil {
 		return nil, fmt.Errorf("final norm: %w", err)
+	}
+	return x, nil
+}
+
+// embed returns the embeddings of ids, [len(ids), hidden]. Where rows can be read alone the
+// whole table, which may be gigabytes, is not.
+func (p pass) embed(ids []int32) ([]float32, error) {
+	rows, ok := p.model.source.(rowReader)
+	if !ok {
+		return p.runner.Embed(p.model.source, ids)
+	}
+	width := p.model.config.Hidden
+	x := make([]float32, len(ids)*width)
+	for i, id := range ids {
+		if err := rows.ReadFloats(model.EmbedName, x[i*width:(i+1)*width], int64(id)*int64(width)); err != nil {
+			return nil, err
+		}
 	}
 	return x, nil
 }
@@ -133,7 +151,7 @@ func (p pass) layer(ctx context.Context, l int, x []float32) error {
 		if y, err = layer.Out(y, seqs, p.length); err != nil {
 			return err
 		}
-		if i := notFinite(y); i >= 0 {
+		if i := kernels.NotFinite(y); i >= 0 {
 			return fmt.Errorf("hidden state of token %d is %v", (at+i)/p.model.config.Hidden, y[i])
 		}
 		copy(part, y)

@@ -82,7 +82,7 @@ func TestWindowsOfText(t *testing.T) {
 	}
 }
 
-// TestTokensPinTheText: another line ending is another text, and shows (F-33).
+// TestTokensPinTheText: another line ending is another text, and shows.
 func TestTokensPinTheText(t *testing.T) {
 	op := evaluate.Tokens{Window: 2, BOS: evaluate.NoBOS, Join: "+"}
 	_, _, facts := cut(t, modelDir, op, `{"text":"a b c\nd e f"}`, `{"text":"g"}`)

@@ -2,9 +2,9 @@ package model
 
 import (
 	"fmt"
-	"math"
 	"sync"
 
+	"bonsai/kernels"
 	"bonsai/ops/mlx"
 )
 
@@ -76,19 +76,8 @@ func (r *Runner) chunk(c call, x []float32, dims []int, dst []float32, first int
 	if err := results[0].Read(dst); err != nil {
 		return err
 	}
-	if i := nonFinite(dst); i >= 0 {
+	if i := kernels.NotFinite(dst); i >= 0 {
 		return &NonFiniteError{What: c.what, Token: first + i/c.out, Channel: i % c.out}
 	}
 	return nil
-}
-
-// nonFinite returns the index of the first value of x that is infinite or no number, or -1.
-func nonFinite(x []float32) int {
-	const exponent = 0x7f800000
-	for i, v := range x {
-		if math.Float32bits(v)&exponent == exponent {
-			return i
-		}
-	}
-	return -1
 }

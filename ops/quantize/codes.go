@@ -22,8 +22,8 @@ const (
 )
 
 // Tokens per column of the Hessian. With fewer than MinRatio it is noise: layers that look
-// good alone make a model that is not (quant-methods.md F-36), so Codes refuses; below
-// WarnRatio the note says so.
+// good alone make a model that is not, so Codes refuses; below WarnRatio, where the error on
+// other tokens is some per cent above that of many, the note says so.
 const (
 	MinRatio  = 2
 	WarnRatio = 16

@@ -2,7 +2,6 @@ package quantize
 
 import (
 	"fmt"
-	"math"
 
 	"bonsai/kernels"
 )
@@ -77,7 +76,7 @@ func (g *gram) mean() ([]float32, error) {
 // checkHessian returns an error unless h, [n, n], is finite, with no negative number on its
 // diagonal and a trace above 0.
 func checkHessian(h []float32, n int) error {
-	if i := notFinite(h); i >= 0 {
+	if i := kernels.NotFinite(h); i >= 0 {
 		return fmt.Errorf("Hessian is %v at row %d, column %d", h[i], i/n, i%n)
 	}
 	var trace float64
@@ -92,15 +91,4 @@ func checkHessian(h []float32, n int) error {
 		return fmt.Errorf("Hessian is zero: every input vector was zero")
 	}
 	return nil
-}
-
-// notFinite returns the index of the first element that is NaN or infinite, or -1.
-func notFinite(x []float32) int {
-	const exponent = 0x7f800000
-	for i, v := range x {
-		if math.Float32bits(v)&exponent == exponent {
-			return i
-		}
-	}
-	return -1
 }

@@ -144,8 +144,6 @@ func (h FinalHessian) Run(ctx context.Context, in []*io.SectionReader, out []io.
 //
 // Inputs: 0 the rotation; from 1 on the shard that holds that norm. Its output is that of
 // Hessian with 0 tokens.
-//
-// Source: quant-methods.md 1g.
 type GainHessian struct {
 	Tensor string // the norm's name
 	Width  int    // its length

@@ -7,7 +7,7 @@
 // Start at Codes, the op that all others feed, and at Weights, which gives the result back
 // as weights of the original basis.
 //
-// Source: quant-methods.md 1a-1c, 1g; architectures.md 3.
+// Sources: GPTQ, arXiv:2210.17323; Hadamard rotation of inputs, arXiv:2404.00456 section 4.
 package quantize
 
 import (

@@ -54,7 +54,6 @@ func signsText(t *testing.T, f *safetensors.File, name string) string {
 }
 
 func TestDefaultBlock(t *testing.T) {
-	// The models of quant-methods.md 1a.
 	for name, test := range map[string]struct {
 		widths []int
 		want   int

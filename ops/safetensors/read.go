@@ -79,18 +79,7 @@ func decode(x []float32, b []byte, d DType) int {
 			x[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
 		}
 	}
-	return notFinite(x)
-}
-
-// notFinite returns the index of the first NaN or infinity in x, or -1.
-func notFinite(x []float32) int {
-	const exponent = 0x7f800000
-	for i, v := range x {
-		if math.Float32bits(v)&exponent == exponent {
-			return i
-		}
-	}
-	return -1
+	return kernels.NotFinite(x)
 }
 
 // Int32s returns the elements of an I32 tensor. Errors wrap ErrMissing or name another dtype.
