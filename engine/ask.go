@@ -41,7 +41,6 @@ func (b *build) failSource(a *Artifact, err error) {
 		e.Step = b.graph.actions[readers[0]].Step
 	}
 	b.errs = append(b.errs, e)
-	b.blockReaders(a.id)
 	if !b.opt.KeepGoing {
 		b.stop()
 	}

@@ -78,7 +78,7 @@ type build struct {
 	busy    map[cache.Key]int   // which action is locking or running under a key
 	twins   map[cache.Key][]int // the others with that key
 	holders map[cache.Digest]int
-	removed map[cache.Digest]bool // blobs that were dropped
+	doubted map[cache.Digest]bool // blobs that were dropped, or found gone
 	starts  atomic.Int64          // runs that ever started
 	active  int                   // runs now
 
@@ -115,7 +115,7 @@ func newBuild(ctx context.Context, g *Graph, want []*Artifact, opt Options) *bui
 		busy:      make(map[cache.Key]int),
 		twins:     make(map[cache.Key][]int),
 		holders:   make(map[cache.Digest]int),
-		removed:   make(map[cache.Digest]bool),
+		doubted:   make(map[cache.Digest]bool),
 		warned:    make(map[string]bool),
 	}
 	b.reach(want)

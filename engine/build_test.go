@@ -217,43 +217,6 @@ func TestStoreThatKeepsNothing(t *testing.T) {
 	}
 }
 
-// If a rerun gives other bytes, what has not run yet is keyed by those.
-func TestRerunGivesOtherBytes(t *testing.T) {
-	s := newScene(t)
-	run := 0
-	add := func() (a, b *engine.Artifact) {
-		a = s.graph.Add(engine.Action{
-			Step: "a", Outputs: []engine.Output{{}},
-			Op: opFunc{"fickle", func(_ context.Context, out *writer) error {
-				run++
-				s.tally.add(1)
-				return out.print("bytes of run ", run)
-			}},
-		})[0]
-		return a, s.add("b", 2, of(a))
-	}
-	a, b := add()
-	first := s.build(a, b)
-	s.ran(1, 2)
-
-	s.forget(first...)
-	second := s.build(b)
-	s.ran(1, 2)
-	if second[0] == first[1] {
-		t.Error("b is as if a had not changed")
-	}
-	for k := range s.store.keys {
-		r, err := s.store.Lookup(k)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if digest := cache.DigestOf([]byte("bytes of run 2")).String(); r.Outputs[0] == second[0] &&
-			!strings.Contains(r.Manifest, digest) {
-			t.Errorf("the manifest of b does not name what it read:\n%s", r.Manifest)
-		}
-	}
-}
-
 func TestResultSaysHowItWasMade(t *testing.T) {
 	s := newScene(t)
 	s.opt.Version, s.opt.Backend = "0.1", "go"
@@ -314,6 +277,29 @@ func TestProgressArrivesBetweenStartAndEnd(t *testing.T) {
 	}
 	if want := "[started 0.00 part 0 0.33 part 1 0.67 part 2 finished]"; fmt.Sprint(got) != want {
 		t.Errorf("events are %v, want %s", got, want)
+	}
+}
+
+// However often an op reports, the build is not swamped, and the op does not wait.
+func TestManyReportsAreFewEvents(t *testing.T) {
+	s := newScene(t)
+	reported := make(chan bool)
+	events := 0
+	s.opt.Emit = func(e engine.Event) {
+		if _, ok := e.(engine.Progress); ok {
+			events++
+			<-reported
+		}
+	}
+	s.build(s.add("a", 1, nil, doing(func(_ context.Context, report func(float64, string)) error {
+		for i := range 1000 {
+			report(0.5, fmt.Sprint("part ", i))
+		}
+		close(reported)
+		return nil
+	})))
+	if events > 2 {
+		t.Errorf("%d events", events)
 	}
 }
 

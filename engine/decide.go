@@ -124,13 +124,9 @@ func (b *build) await(id int) {
 
 // fetch sees to it that the bytes of an artifact that is read will be there.
 func (b *build) fetch(a *Artifact) {
-	switch b.actions[a.maker].state {
-	case keyed, done:
+	if s := b.actions[a.maker].state; s == keyed || s == done {
 		b.decide(a.maker)
-	case failed, blocked:
-		b.blockReaders(a.id)
-	default: // what happens to it next will see that it is needed
-	}
+	} // else what happens to it next will see that it is needed
 }
 
 // enqueue makes an action wait for its turn.
@@ -158,7 +154,7 @@ func (b *build) adopt(id int, res cache.Result) {
 	}
 }
 
-// fail ends an action with an error.
+// fail ends an action with an error. What depends on it never gets all it waits for.
 func (b *build) fail(id int, err error) {
 	r := &b.actions[id]
 	var twins []int
@@ -176,7 +172,6 @@ func (b *build) fail(id int, err error) {
 	if !b.dry {
 		b.opt.Emit(Failed{Step: step, Name: name, Key: r.key, Err: err})
 	}
-	b.fallout(id)
 	if !b.opt.KeepGoing {
 		b.stop()
 	}
@@ -186,26 +181,6 @@ func (b *build) fail(id int, err error) {
 		}
 	}
 	b.release(id)
-}
-
-// fallout blocks all that needs what a failed or blocked action would have made.
-func (b *build) fallout(id int) {
-	for a, end := b.graph.made(id); a < end; a++ {
-		b.blockReaders(a)
-	}
-}
-
-// blockReaders blocks the actions that wait for the name or the bytes of an artifact.
-func (b *build) blockReaders(a int) {
-	h := &b.artifacts[a]
-	for _, reader := range b.readers(a) {
-		s := b.actions[reader].state
-		if s == naming && !h.named || s == missed && h.there != yes {
-			b.set(reader, blocked)
-			b.release(reader)
-			b.fallout(reader)
-		}
-	}
 }
 
 // warn reports something that does not fail the build, once for each text.

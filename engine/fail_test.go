@@ -129,25 +129,20 @@ func TestTextOfAnOp(t *testing.T) {
 }
 
 func TestTwinsOfAFailureFail(t *testing.T) {
-	s := newScene(t)
-	s.opt.Workers = 3
-	s.opt.KeepGoing = true
-	release := make(chan bool)
-	emit := s.opt.Emit
-	s.opt.Emit = func(e engine.Event) {
-		emit(e)
-		if _, ok := e.(engine.Started); ok {
-			close(release)
+	synctest.Test(t, func(t *testing.T) {
+		s := newScene(t)
+		s.opt.Workers = 3
+		s.opt.KeepGoing = true
+		act := doing(func(context.Context, func(float64, string)) error {
+			time.Sleep(time.Second)
+			return errLuck
+		})
+		err := s.fails(s.add("a", 1, nil, act), s.add("b", 1, nil, act))
+		if want := "a: out of luck\nb: out of luck"; err.Error() != want {
+			t.Errorf("error is %q, want %q", err, want)
 		}
-	}
-	act := doing(func(context.Context, func(float64, string)) error {
-		<-release
-		return errLuck
+		s.ran(1)
 	})
-	err := s.fails(s.add("a", 1, nil, act), s.add("b", 1, nil, act))
-	if want := "a: out of luck\nb: out of luck"; err.Error() != want && s.tally.runs[1] == 1 {
-		t.Errorf("error is %q, want %q", err, want)
-	}
 }
 
 func TestMissingSources(t *testing.T) {
@@ -273,8 +268,20 @@ func TestWhatFinishesAfterAnInterruptIsKept(t *testing.T) {
 	s.ran(1)
 	s.build(out)
 	s.ran()
-	if _, err := engine.Build(ctx, s.graph, of(out), s.opt); err != nil && !errors.Is(err, context.Canceled) {
-		t.Errorf("error is %v", err)
+}
+
+func TestInterruptThatComesTooLate(t *testing.T) {
+	s := newScene(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	out := s.graph.Add(engine.Action{
+		Step: "a", Outputs: []engine.Output{{}},
+		Op: opFunc{"stubborn", func(_ context.Context, out *writer) error {
+			cancel()
+			return out.print("done anyway")
+		}},
+	})
+	if _, err := engine.Build(ctx, s.graph, out, s.opt); err != nil {
+		t.Errorf("all is built, and the error is %v", err)
 	}
 }
 

@@ -103,7 +103,10 @@ func TestBigActionIsNotStarved(t *testing.T) {
 		used := &gauge{}
 		want := of(s.add("small", 0, nil, peak(30), using(used, 30)), s.add("big", 1, nil, peak(90), using(used, 90)))
 		for i := range 10 {
-			want = append(want, s.add("small", 2+i, nil, peak(30), using(used, 30)))
+			want = append(want, s.add("small", 2+i, nil, peak(30), doing(func(context.Context, func(float64, string)) error {
+				used.use(30, time.Duration(2+i%2)*700*time.Millisecond) // never all at once
+				return nil
+			})))
 		}
 		s.build(want...)
 		if at := slices.Index(strings.Split(s.story(), "\n"), "started big[no result yet]"); at < 0 || at > 3 {

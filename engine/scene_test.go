@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"bonsai/cache"
@@ -21,14 +22,42 @@ type scene struct {
 	graph *engine.Graph
 	opt   engine.Options
 
+	mu     sync.Mutex // of events, for ops that look at them
 	events []engine.Event
 }
 
 func newScene(t *testing.T) *scene {
 	s := &scene{t: t, dir: t.TempDir(), store: newShaky(), tally: newTally(), graph: &engine.Graph{}}
 	s.opt = options(s.store)
-	s.opt.Emit = func(e engine.Event) { s.events = append(s.events, e) }
+	s.opt.Emit = func(e engine.Event) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.events = append(s.events, e)
+		if e, ok := e.(engine.Finished); ok && !e.Hit {
+			s.honest(e)
+		}
+	}
 	return s
+}
+
+// honest checks that the manifest of a run names what its op read.
+func (s *scene) honest(e engine.Finished) {
+	s.t.Helper()
+	var seed int
+	if _, err := fmt.Sscanf(e.Result.Manifest, "op mix v1\nset Seed %d", &seed); err == nil {
+		checkReads(s.t, e, s.tally.lastRead(seed))
+	}
+}
+
+// forgetStep removes what a step wrote in this build.
+func (s *scene) forgetStep(step string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.events {
+		if e, ok := e.(engine.Finished); ok && e.Step == step && !e.Hit {
+			s.forget(e.Result.Outputs...)
+		}
+	}
 }
 
 // again starts a new graph over the same store: the next build of an edited recipe.

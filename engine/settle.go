@@ -47,7 +47,7 @@ func (b *build) drop(a *Artifact) {
 	if b.holders[digest] > 0 {
 		return
 	}
-	b.removed[digest] = true
+	b.doubted[digest] = true
 	b.warn(a.maker, store.Remove(digest))
 }
 

@@ -198,7 +198,7 @@ func (b *build) succeeded(id int, t *attempt) {
 	b.warn(id, t.warning)
 	b.adopt(id, t.result)
 	for a, end := b.graph.made(id); a < end; a++ {
-		if !b.removed[b.artifacts[a].bytes.Digest] { // else drop may have taken the new blob for an old one
+		if !b.doubted[b.artifacts[a].bytes.Digest] { // else what went may have been the new blob
 			b.setThere(a, yes)
 		}
 	}
@@ -213,6 +213,7 @@ func (b *build) lost(id int, gone []int) {
 	b.actions[id].losses++
 	for _, i := range gone {
 		digest := b.artifacts[b.graph.actions[id].In[i].id].bytes.Digest
+		b.doubted[digest] = true
 		for _, a := range b.graph.artifacts {
 			if h := &b.artifacts[a.id]; a.maker >= 0 && h.there == yes && h.bytes.Digest == digest {
 				b.setThere(a.id, unknown)

@@ -18,7 +18,6 @@ const (
 	running              // a worker runs its op
 	done                 // its result is known, and so are the bytes that anyone needs
 	failed               // its op failed
-	blocked              // it needs something that failed
 )
 
 // mustRun reports whether an action in state s needs the bytes of its inputs.
@@ -109,7 +108,7 @@ func (b *build) setName(a int, n name) {
 			continue
 		}
 		r := &b.actions[reader]
-		if r.unnamed--; r.unnamed == 0 && r.state == naming {
+		if r.unnamed--; r.unnamed == 0 {
 			b.decide(reader)
 		}
 	}

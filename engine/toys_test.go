@@ -26,6 +26,7 @@ type mix struct {
 
 	fickle bool // bytes of outputs of their own are other in each run
 	tally  *tally
+	think  func()                                                        // done before the text is made, if set
 	act    func(ctx context.Context, report func(float64, string)) error // done in Run, if set
 }
 
@@ -73,6 +74,9 @@ func (c *tally) take() map[int]int {
 }
 
 func (m mix) AppendText(b []byte) ([]byte, error) {
+	if m.think != nil {
+		m.think()
+	}
 	return fmt.Appendf(b, "op mix v1\nset Seed %d\nset Spread %v\n", m.Seed, m.Spread), nil
 }
 
