@@ -109,7 +109,23 @@ func decodeCodes(x *Expansion, body hcl.Body, ctx *hcl.EvalContext) (*Weights, *
 			"The calibration has token ids of a vocabulary of %d, and the model's has %d.",
 			cal.Checkpoint.Config.Vocab, c.Config.Vocab))
 	}
+	if d := block.tooFew(cal, rot.Widths); d != nil {
+		diags = append(diags, d)
+	}
 	return &Weights{kind: "codes", Checkpoint: c, Rotation: rot, chosen: block, tokens: cal.Tokens, length: cal.Length}, cal, diags
+}
+
+// tooFew returns a diagnostic if a Hessian of the widest inputs would be noise.
+func (b codesBlock) tooFew(cal *Calibration, widths []int) *hcl.Diagnostic {
+	widest := int64(slices.Max(widths))
+	if cal.Tokens >= quantize.MinRatio*widest || b.FewTokens {
+		return nil
+	}
+	return problem(b.Calibration.Range(), "Too few tokens to calibrate on",
+		"The calibration has %d tokens, and the widest inputs have %d columns: at least %d a column are needed, "+
+			"and %d are usual. Take more blocks, at least %d, or set few_tokens = true.",
+		cal.Tokens, widest, quantize.MinRatio, quantize.WarnRatio,
+		(quantize.MinRatio*widest+int64(cal.Length)-1)/int64(cal.Length))
 }
 
 // keepPatterns reads the patterns of tensors that stay as they are. One that matches no

@@ -22,7 +22,7 @@ calibration "mix" {
   length = 16
   take "text" {
     from = dataset.text
-    n    = 4
+    n    = 32
   }
 }
 rotation "signs" { model = checkpoint.base }
@@ -102,6 +102,7 @@ func TestMistakes(t *testing.T) {
 		{"a width that is no multiple of 128", "odd", "", "", "15: Model that cannot be rotated: input width 160"},
 		{"no tokenizer", "mute", "", "", "8: Checkpoint without a tokenizer"},
 		{"an architecture that the runtime refuses", "qwen2", "", "", "Model that the format cannot express"},
+		{"too few tokens", "qwen3", "n    = 32", "n    = 31", "18: Too few tokens to calibrate on: The calibration has 496 tokens, and the widest inputs have 256 columns: at least 2 a column are needed, and 16 are usual. Take more blocks, at least 32"},
 		{"a tied table", "tied", "", "", "21: Endpoints of a tied model"},
 		{"a file that is not there", "qwen3", `"text.txt"`, `"gone.txt"`, "5: File not found"},
 		{"a folder for a file", "qwen3", `"text.txt"`, `"qwen3"`, "5: File expected"},
@@ -113,12 +114,12 @@ func TestMistakes(t *testing.T) {
 		{"a length beyond the context", "qwen3", "length = 16", "length = 1000000", "9: Length out of range"},
 		{"no take", "qwen3", `  take "text" {
     from = dataset.text
-    n    = 4
+    n    = 32
   }
 `, "", "7: Calibration on nothing"},
-		{"a take of nothing", "qwen3", "n    = 4", "n    = 0", "11: Too few blocks"},
-		{"two takes of one name", "qwen3", "    n    = 4\n  }", "    n    = 4\n  }\n  take \"text\" {\n    from = dataset.text\n    n = 1\n  }", "Duplicate take"},
-		{"an unknown attribute in a take", "qwen3", "n    = 4", "n    = 4\n    m = 1", "Unsupported argument"},
+		{"a take of nothing", "qwen3", "n    = 32", "n    = 0", "11: Too few blocks"},
+		{"two takes of one name", "qwen3", "    n    = 32\n  }", "    n    = 32\n  }\n  take \"text\" {\n    from = dataset.text\n    n = 1\n  }", "Duplicate take"},
+		{"an unknown attribute in a take", "qwen3", "n    = 32", "n    = 32\n    m = 1", "Unsupported argument"},
 		{"a misspelled argument", "qwen3", `name    = "tiny"`, `nme    = "tiny"`, `Unsupported argument: An argument named "nme" is not expected here. Did you mean "name"?`},
 		{"another kind of step", "qwen3", "rotation    = rotation.signs", "rotation    = calibration.mix", "19: Wrong kind of reference: This must refer to a rotation, and it is a calibration"},
 		{"text for a step", "qwen3", "rotation    = rotation.signs", `rotation    = "signs"`, "and it is a value of type string"},

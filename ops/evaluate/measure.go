@@ -149,6 +149,9 @@ func (d *distribution) add(e []float64, z []float32, row, next int) (shrink floa
 // logSum returns log Σ exp(z).
 func (d *distribution) logSum() float64 { return d.max + math.Log(d.sum) }
 
+// maxNLL is the largest negative log likelihood whose exponential is finite.
+const maxNLL = 709
+
 // total returns the means over positions. The error names the first position whose logits
 // are not finite.
 func total(positions []position, sides int) (*sums, error) {
@@ -176,7 +179,9 @@ func total(positions []position, sides int) (*sums, error) {
 		}
 	}
 	for k := range s.nll {
-		s.nll[k] /= n
+		if s.nll[k] /= n; s.nll[k] > maxNLL {
+			return nil, fmt.Errorf("mean negative log likelihood of %.4g nats: its perplexity is no finite number", s.nll[k])
+		}
 	}
 	s.kl, s.top1 = s.kl/n, s.top1/n
 	return s, nil

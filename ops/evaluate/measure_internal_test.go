@@ -91,3 +91,12 @@ func TestLogitsThatAreNotFiniteAreNamed(t *testing.T) {
 		}
 	}
 }
+
+// TestNoPerplexity holds that a model so wrong that its perplexity overflows is an error.
+func TestNoPerplexity(t *testing.T) {
+	p := newPosition(&windows{ids: []int32{0, 1}, window: 2}, 0)
+	p.add([][]float32{{1000, 0}}, make([]float64, 2), 0)
+	if _, err := total([]position{p}, 1); err == nil {
+		t.Error("a negative log likelihood of 1000 nats has a perplexity")
+	}
+}
