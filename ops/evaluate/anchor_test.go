@@ -11,7 +11,7 @@ func TestAnchorSmall(t *testing.T) {
 	c := newChain(t, 2)
 	c.rounds = true
 	c.compress(0, 12)
-	s := c.scores("wiki.test.head.txt", 512, c.body, c.stages()[2], c.rtn)
+	s := c.scores("wiki.test.head.txt", 256, c.body, c.stages()[2], c.rtn)
 	body, all, rtn := s[0].KL, s[1].KL, s[2].KL
 	t.Logf("KL: body %.4f, all %.4f, all rounded %.4f", body, all, rtn)
 	if !(0 < body && body < all && all < rtn) {
