@@ -179,7 +179,8 @@ func (l *layers) embed(cal *Calibration) {
 	c := l.w.Checkpoint
 	op := quantize.Embed{Vocab: c.Config.Vocab, Hidden: c.Config.Hidden}
 	in := append([]*engine.Artifact{cal.tokens}, c.shardsOf(model.EmbedName)...)
-	l.state = l.x.add("embed", op, l.embedWork(), in, l.stateOutput())[0]
+	w := work{peak: op.Peak(int(l.w.tokens), l.w.length)}
+	l.state = l.x.add("embed", op, w, in, l.stateOutput())[0]
 }
 
 // add adds one layer: for each input group its Hessian and its codes, and after each half
@@ -204,7 +205,8 @@ func (l *layers) group(layer int, g model.Group) {
 	c := l.w.Checkpoint
 	name := fmt.Sprintf("layer %d %s", layer, g.Name)
 	h := quantize.Hessian{Config: *c.Config, Layer: layer, Group: g.Name}.On(l.settings.Engine, l.settings.Threads)
-	hessian := l.x.add(name+" hessian", h, l.hessianWork(layer, g), l.layerInputs(layer), hessianOutput(g.Width))
+	w := l.settings.work(h.Cost(int(l.w.tokens), l.w.length), h.Peak(l.w.length))
+	hessian := l.x.add(name+" hessian", h, w, l.layerInputs(layer), hessianOutput(g.Width))
 	l.here = append(l.here, l.w.code(l.x, l.settings, name+" codes", hessian[0], tensors))
 }
 
@@ -222,7 +224,8 @@ func (l *layers) tensorsOf(layer int, g model.Group) (tensors []model.Tensor) {
 func (l *layers) advance(layer int, half string) {
 	op := quantize.Inputs{Config: *l.w.Checkpoint.Config, Layer: layer, Half: half}.On(l.settings.Engine, l.settings.Threads)
 	name := fmt.Sprintf("layer %d %s", layer, half)
-	l.state = l.x.add(name, op, l.passWork(layer, half), l.layerInputs(layer), l.stateOutput())[0]
+	w := l.settings.work(op.Cost(int(l.w.tokens), l.w.length), op.Peak(l.w.length))
+	l.state = l.x.add(name, op, w, l.layerInputs(layer), l.stateOutput())[0]
 }
 
 // layerInputs returns what an op on a layer reads: the hidden states, the rotation, the
@@ -253,7 +256,7 @@ func (w *Weights) code(x *Expansion, s Settings, name string, hessian *engine.Ar
 		Tensors: tensors, Method: w.chosen.Method, Damping: w.chosen.damping(), FewTokens: w.chosen.FewTokens,
 	}.On(s.Threads)
 	in := append([]*engine.Artifact{hessian, w.Rotation.signs}, w.Checkpoint.shardsOf(names...)...)
-	file := x.add(name, op, codesWork(s, tensors), in, engine.Output{Size: size})[0]
+	file := x.add(name, op, s.work(op.Cost(), op.Peak()), in, engine.Output{Size: size})[0]
 	w.codes, w.Ternary = append(w.codes, file), append(w.Ternary, tensors...)
 	return file
 }

@@ -49,7 +49,8 @@ func (w *Weights) addHead(x *Expansion, s Settings) {
 	c := w.Checkpoint
 	op := quantize.FinalHessian{Config: *c.Config}.On(s.Engine, s.Threads)
 	in := append([]*engine.Artifact{w.final, w.Rotation.signs}, c.shardsOf(model.NormName)...)
-	hessian := x.add("head hessian", op, w.finalWork(s), in, hessianOutput(c.Config.Hidden))
+	expected := s.work(op.Cost(int(w.tokens)), op.Peak(w.length))
+	hessian := x.add("head hessian", op, expected, in, hessianOutput(c.Config.Hidden))
 	w.code(x, s, "head codes", hessian[0], w.tables(model.GroupHead))
 }
 
@@ -59,7 +60,7 @@ func (w *Weights) addEmbedding(x *Expansion, s Settings) {
 	norm := c.Config.LayerTensors(0)[0]
 	op := quantize.GainHessian{Tensor: norm.Name, Width: c.Config.Hidden}
 	in := append([]*engine.Artifact{w.Rotation.signs}, c.shardsOf(norm.Name)...)
-	hessian := x.add("embedding hessian", op, gainWork(c.Config.Hidden), in, hessianOutput(c.Config.Hidden))
+	hessian := x.add("embedding hessian", op, work{peak: op.Peak()}, in, hessianOutput(c.Config.Hidden))
 	w.code(x, s, "embedding codes", hessian[0], w.tables(model.GroupEmbed))
 }
 

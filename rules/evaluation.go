@@ -143,7 +143,9 @@ func (s scoring) add(protocol evaluate.Tokens, documents *engine.Artifact) *engi
 	m, files := s.model.head()
 	in := append([]*engine.Artifact{windows, before, after}, originalFiles...)
 	op := evaluate.Compare{Original: original, Model: m}.On(s.settings.Threads)
-	return s.x.add(s.name, op, s.compareWork(protocol.Limit), append(in, files...), engine.Output{Size: 1024})[0]
+	first, second := s.original.Config, s.model.settings()
+	w := s.settings.work(op.Cost(first, second, protocol.Limit), op.Peak(first, second, protocol.Limit))
+	return s.x.add(s.name, op, w, append(in, files...), engine.Output{Size: 1024})[0]
 }
 
 // hidden adds the hidden states of a model on windows of tokens.
@@ -151,19 +153,7 @@ func (s scoring) hidden(who string, windows *engine.Artifact, m scored, tokens i
 	how, files := m.scored()
 	op := evaluate.Hidden{Model: how}.On(s.settings.Engine, s.settings.Threads)
 	c := m.settings()
-	w := work{
-		seconds: s.settings.seconds(float64(tokens) * c.ForwardFLOPs(s.window)),
-		peak:    s.settings.partPeak(c, model.PartOut, s.window) + 8*int64(min(max(tokens, batch), 1<<16))*int64(c.Hidden),
-	}
+	w := s.settings.work(op.Cost(c, tokens, s.window), op.Peak(c, tokens, s.window, s.settings.threads()))
 	out := engine.Output{Size: 4 * int64(tokens) * int64(c.Hidden)}
 	return s.x.add(s.name+" "+who, op, w, append([]*engine.Artifact{windows}, files...), out)[0]
-}
-
-// compareWork is the product of both heads, in chunks of tokens.
-func (s scoring) compareWork(tokens int) work {
-	c := s.original.Config
-	return work{
-		seconds: s.settings.seconds(2 * float64(tokens) * c.FLOPs(model.PartLogits, 0, s.window)),
-		peak:    2 * s.settings.partPeak(c, model.PartLogits, s.window),
-	}
 }

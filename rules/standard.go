@@ -1,6 +1,8 @@
 package rules
 
 import (
+	"runtime"
+
 	"bonsai/ops/mlx"
 )
 
@@ -23,4 +25,12 @@ func Standard(s Settings) Catalogue {
 		"gguf":        ggufRule{s},
 		"rotation":    rotationRule{},
 	}
+}
+
+// threads returns how many threads a kernel runs on.
+func (s Settings) threads() int {
+	if s.Threads > 0 {
+		return s.Threads
+	}
+	return runtime.GOMAXPROCS(0)
 }
