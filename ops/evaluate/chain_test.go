@@ -168,7 +168,7 @@ func (c *chain) scores(text string, tokens int, stages ...[][]byte) []figures {
 		if err := json.Unmarshal(report, &r); err != nil {
 			c.t.Fatal(err)
 		}
-		all = append(all, figures{r.Original.NLL, r.Model.NLL, *r.KL, *r.Top1})
+		all = append(all, figures{r.Original.NLL, r.Model.NLL, r.KL, r.Top1})
 	}
 	return all
 }

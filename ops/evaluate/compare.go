@@ -12,14 +12,14 @@ import (
 	"bonsai/ops/safetensors"
 )
 
-// A Report is what Score and Compare write, as JSON.
+// A Report is what Compare writes, as JSON.
 type Report struct {
 	Version  int      `json:"version"` // of this format: 1
 	Protocol Protocol `json:"protocol"`
-	Original *Figures `json:"original,omitempty"` // nil in the report of Score
+	Original Figures  `json:"original"`
 	Model    Figures  `json:"model"`
-	KL       *float64 `json:"kl,omitempty"`   // mean KL(original ‖ model), nats
-	Top1     *float64 `json:"top1,omitempty"` // share of positions where both hold the same token most likely
+	KL       float64  `json:"kl"`   // mean KL(original ‖ model), nats
+	Top1     float64  `json:"top1"` // share of positions where both hold the same token most likely
 }
 
 // Protocol says what the figures of a report are means over.
@@ -39,48 +39,6 @@ type Protocol struct {
 type Figures struct {
 	NLL        float64 `json:"nll"`        // mean negative log likelihood of the next token, nats
 	Perplexity float64 `json:"perplexity"` // exp(NLL)
-}
-
-// Score measures one model.
-//
-// Inputs: 0 the output of Tokens; 1 the model's hidden states on them; from 2 on the
-// model's files, of which only the head is read. Its output is a Report.
-type Score struct {
-	Model Model
-
-	on machine
-}
-
-// On returns s computing on that many threads, GOMAXPROCS if 0.
-func (s Score) On(threads int) Score {
-	s.on.threads = threads
-	return s
-}
-
-// AppendText implements engine.Op.
-func (s Score) AppendText(b []byte) ([]byte, error) { return ops.AppendManifest(b, "score", 1, s) }
-
-// Run implements engine.Op.
-func (s Score) Run(ctx context.Context, in []*io.SectionReader, out []io.Writer, report func(float64, string)) error {
-	if len(in) != 2+s.Model.Files {
-		return fmt.Errorf("%d inputs, want tokens, hidden states and %d of the model", len(in), s.Model.Files)
-	}
-	text, err := readWindows(in[0])
-	if err != nil {
-		return err
-	}
-	m, err := openSide(s.Model, in[1], in[2:], text)
-	if err != nil {
-		return err
-	}
-	defer m.close()
-	sums, err := measure(ctx, text, []*side{m}, s.on.threads, report)
-	if err != nil {
-		return err
-	}
-	r := Report{Version: 1, Protocol: text.protocol(), Model: sums.figures(0)}
-	report(1, fmt.Sprintf("perplexity %.4g", r.Model.Perplexity))
-	return r.write(out[0])
 }
 
 // Compare measures a model beside the original it was made of.
@@ -127,10 +85,9 @@ func (c Compare) Run(ctx context.Context, in []*io.SectionReader, out []io.Write
 	if err != nil {
 		return err
 	}
-	figures := sums.figures(0)
 	r := Report{
-		Version: 1, Protocol: text.protocol(), Original: &figures, Model: sums.figures(1),
-		KL: &sums.kl, Top1: &sums.top1,
+		Version: 1, Protocol: text.protocol(), Original: sums.figures(0), Model: sums.figures(1),
+		KL: sums.kl, Top1: sums.top1,
 	}
 	report(1, fmt.Sprintf("perplexity %.4g (original %.4g), KL %.4f, top-1 %.3f",
 		r.Model.Perplexity, r.Original.Perplexity, sums.kl, sums.top1))

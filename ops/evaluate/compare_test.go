@@ -27,7 +27,6 @@ func TestManifests(t *testing.T) {
 	one, two := evaluate.Checkpoint(c, 3), evaluate.Checkpoint(c, 1)
 	opstest.CheckManifest(t, evaluate.Tokens{Limit: 1, Window: 2, BOS: evaluate.NoBOS, Join: "\n"})
 	opstest.CheckManifest(t, evaluate.Hidden{Model: one})
-	opstest.CheckManifest(t, evaluate.Score{Model: one})
 	opstest.CheckManifest(t, evaluate.Compare{Original: two, Model: one})
 }
 
@@ -103,15 +102,11 @@ func TestAModelAgainstItself(t *testing.T) {
 	p := newPair(t, 1)
 	h := p.hidden(t)
 	r := reportOf(t, must(t, evaluate.Compare{Original: p.model(), Model: p.model()}, p.windows, h, h, p.shard, p.shard))
-	if *r.KL != 0 || *r.Top1 != 1 || r.Model != *r.Original {
-		t.Errorf("KL %v, top-1 %v, figures %+v and %+v, want 0, 1 and the same", *r.KL, *r.Top1, r.Model, *r.Original)
+	if r.KL != 0 || r.Top1 != 1 || r.Model != r.Original {
+		t.Errorf("KL %v, top-1 %v, figures %+v and %+v, want 0, 1 and the same", r.KL, r.Top1, r.Model, r.Original)
 	}
 	if r.Protocol.Positions != 3*7 || r.Protocol.Windows != 3 || r.Protocol.Window != 8 || r.Protocol.IDs != "abc" {
 		t.Errorf("protocol %+v", r.Protocol)
-	}
-	s := reportOf(t, must(t, evaluate.Score{Model: p.model()}, p.windows, h, p.shard))
-	if s.Model != r.Model || s.Original != nil || s.KL != nil || s.Top1 != nil {
-		t.Errorf("Score %+v, Compare %+v", s, r)
 	}
 }
 
@@ -143,8 +138,8 @@ func TestFiguresByDefinition(t *testing.T) {
 	}{
 		{"nll", r.Model.NLL, nll / n},
 		{"perplexity", r.Model.Perplexity, math.Exp(nll / n)},
-		{"KL", *r.KL, kl / n},
-		{"top-1", *r.Top1, top / n},
+		{"KL", r.KL, kl / n},
+		{"top-1", r.Top1, top / n},
 	} {
 		if math.Abs(f.got-f.want) > 1e-5*f.want {
 			t.Errorf("%s %v, want %v", f.what, f.got, f.want)
@@ -207,10 +202,10 @@ func TestAnyFormatCanBeCompared(t *testing.T) {
 		t.Error("hidden states differ between formats")
 	}
 	r := reportOf(t, must(t, evaluate.Compare{Original: p.model(), Model: file}, p.windows, h, h, p.shard, []byte("the file")))
-	if *r.KL != 0 {
-		t.Errorf("KL %v between formats of one model", *r.KL)
+	if r.KL != 0 {
+		t.Errorf("KL %v between formats of one model", r.KL)
 	}
-	_, _, err := run(t.Context(), evaluate.Score{Model: evaluate.Model{Format: "mine", Files: 1}}, p.windows, h, nil)
+	_, _, err := run(t.Context(), evaluate.Compare{Original: p.model(), Model: evaluate.Model{Format: "mine", Files: 1}}, p.windows, h, h, p.shard, nil)
 	if err == nil || !strings.Contains(err.Error(), `"mine"`) {
 		t.Errorf("a model that nothing opens: error %v", err)
 	}
@@ -233,12 +228,11 @@ func TestRefusals(t *testing.T) {
 		want string
 	}{
 		"too few inputs":            {compare, [][]byte{p.windows, h, h, p.shard}, "4 inputs"},
-		"too few for a score":       {evaluate.Score{Model: p.model()}, [][]byte{p.windows, h}, "2 inputs"},
 		"too few for hidden":        {evaluate.Hidden{Model: p.model()}, [][]byte{p.windows}, "1 inputs"},
 		"no engine":                 {evaluate.Hidden{Model: p.model()}, [][]byte{p.windows, p.shard}, "no tensor engine"},
 		"tokens beyond the model's": {evaluate.Hidden{Model: evaluate.Checkpoint(small, 1)}.On(p.engine, 0), [][]byte{p.windows, p.shard}, "vocabulary of 50"},
 		"states of other windows":   {compare, [][]byte{shorter, h, h, p.shard, p.shard}, "want [4 128]"},
-		"states of another width":   {evaluate.Score{Model: evaluate.Checkpoint(wide, 1)}, [][]byte{p.windows, h, p.shard}, "want [24 256]"},
+		"states of another width":   {evaluate.Compare{Original: p.model(), Model: evaluate.Checkpoint(wide, 1)}, [][]byte{p.windows, h, h, p.shard, p.shard}, "want [24 256]"},
 		"another vocabulary":        {evaluate.Compare{Original: p.model(), Model: evaluate.Checkpoint(other, 1)}, [][]byte{p.windows, h, h, p.shard, p.shard}, "vocabularies of 96 and 128"},
 		"a shard as tokens":         {compare, [][]byte{p.shard, h, h, p.shard, p.shard}, "tokens"},
 		"states as a model":         {compare, [][]byte{p.windows, h, h, h, p.shard}, "lm_head"},
@@ -256,13 +250,14 @@ func TestRefusals(t *testing.T) {
 func TestOpsStopWhenCancelled(t *testing.T) {
 	p := newPair(t, 1)
 	h := p.hidden(t)
+	compare := evaluate.Compare{Original: p.model(), Model: p.model()}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, _, err := run(ctx, evaluate.Hidden{Model: p.model()}.On(p.engine, 0), p.windows, p.shard); !errors.Is(err, context.Canceled) {
 		t.Errorf("Hidden: error %v", err)
 	}
-	if _, _, err := run(ctx, evaluate.Score{Model: p.model()}, p.windows, h, p.shard); !errors.Is(err, context.Canceled) {
-		t.Errorf("Score: error %v", err)
+	if _, _, err := run(ctx, compare, p.windows, h, h, p.shard, p.shard); !errors.Is(err, context.Canceled) {
+		t.Errorf("Compare: error %v", err)
 	}
 }
 

@@ -1,7 +1,7 @@
 // Package evaluate measures how far a model is from the one it was made of, on given text.
 //
 // It holds the windows of tokens that a text is scored in (Tokens), the hidden states that
-// a model has on them (Hidden), and the figures that follow (Score, Compare): negative log
+// a model has on them (Hidden), and the figures that follow (Compare): negative log
 // likelihood and perplexity of both models, KL divergence, top-1 agreement. It does not
 // know file formats other than safetensors: a Model says how its files are opened.
 // Start at Compare.

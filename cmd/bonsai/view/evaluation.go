@@ -21,16 +21,10 @@ func WriteEvaluation(w io.Writer, model, original string, r *evaluate.Report, op
 	var b strings.Builder
 	p := opt.palette()
 	fmt.Fprintf(&b, "\n%-22s %12s %12s\n", "", "original", "model")
-	if o := r.Original; o != nil {
-		fmt.Fprintf(&b, "%-22s %12.3f %s\n", "perplexity", o.Perplexity, p.strong.Render(fmt.Sprintf("%12.3f", r.Model.Perplexity)))
-		fmt.Fprintf(&b, "%-22s %12.4f %12.4f\n", "nll, nats a token", o.NLL, r.Model.NLL)
-	}
-	if r.KL != nil {
-		fmt.Fprintf(&b, "%-22s %12s %12.4f\n", "KL to the original", "0", *r.KL)
-	}
-	if r.Top1 != nil {
-		fmt.Fprintf(&b, "%-22s %12s %11.1f%%\n", "same first choice", "100%", *r.Top1*100)
-	}
+	fmt.Fprintf(&b, "%-22s %12.3f %s\n", "perplexity", r.Original.Perplexity, p.strong.Render(fmt.Sprintf("%12.3f", r.Model.Perplexity)))
+	fmt.Fprintf(&b, "%-22s %12.4f %12.4f\n", "nll, nats a token", r.Original.NLL, r.Model.NLL)
+	fmt.Fprintf(&b, "%-22s %12s %12.4f\n", "KL to the original", "0", r.KL)
+	fmt.Fprintf(&b, "%-22s %12s %11.1f%%\n", "same first choice", "100%", r.Top1*100)
 	pr := r.Protocol
 	fmt.Fprintf(&b, "over %d positions: %s of %d tokens, BOS %s, text %.12s\n",
 		pr.Positions, count(pr.Windows, "window"), pr.Window, pr.BOS, pr.Text)
