@@ -351,3 +351,21 @@ func TestFailureWhileAnotherActionWaitsForALock(t *testing.T) {
 		}
 	})
 }
+
+// slowSources hash for as long as they may.
+type slowSources struct{}
+
+func (slowSources) SourceDigest(ctx context.Context, _ string) (cache.Output, error) {
+	<-ctx.Done()
+	return cache.Output{}, ctx.Err()
+}
+
+// A failure does not wait for a source either, and the source has not failed.
+func TestFailureWhileASourceIsHashed(t *testing.T) {
+	s := newScene(t)
+	s.opt.Sources = slowSources{}
+	err := s.fails(s.add("slow", 1, of(s.source("text"))), s.add("bad", 2, nil, doing(unlucky)))
+	if err.Error() != "bad: out of luck" {
+		t.Errorf("error is %q", err)
+	}
+}

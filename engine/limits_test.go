@@ -101,7 +101,9 @@ func TestBigActionIsNotStarved(t *testing.T) {
 		s.opt.Workers = 3
 		s.opt.Memory = 100
 		used := &gauge{}
-		want := of(s.add("small", 0, nil, peak(30), using(used, 30)), s.add("big", 1, nil, peak(90), using(used, 90)))
+		s.opt.Pools = map[string]int{"gpu": 1}
+		want := of(s.add("small", 0, nil, peak(30), using(used, 30)),
+			s.add("big", 1, nil, peak(90), inPool("gpu"), using(used, 90)))
 		for i := range 10 {
 			want = append(want, s.add("small", 2+i, nil, peak(30), doing(func(context.Context, func(float64, string)) error {
 				used.use(30, time.Duration(2+i%2)*700*time.Millisecond) // never all at once

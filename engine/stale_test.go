@@ -2,8 +2,8 @@ package engine_test
 
 import (
 	"context"
-	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -79,17 +79,23 @@ func TestRerunWithOtherBytesUndoesHits(t *testing.T) {
 	s.settled(c, after)
 }
 
+// Whether the store has a result under the old name or not.
 func TestNameChangesWhileTheStoreIsAsked(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newScene(t)
-		a := s.fickle(1)
-		s.forget(s.build(a...)...)
-		s.tally.take()
-		b := s.add("b", 2, a, thinking(time.Hour))
-		s.build(a[0], b) // a runs again while b thinks about its old name
-		s.ran(1, 2)
-		s.settled(a[0], b)
-	})
+	for _, hit := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newScene(t)
+			a := s.fickle(1)
+			if hit {
+				s.build(s.add("b", 2, a))
+			}
+			s.forget(s.build(a...)...)
+			s.tally.take()
+			b := s.add("b", 2, a, thinking(time.Hour))
+			s.build(a[0], b) // a runs again while b thinks about its old name
+			s.ran(1, 2)
+			s.settled(a[0], b)
+		})
+	}
 }
 
 func TestNameChangesWhileALockIsWaitedFor(t *testing.T) {
@@ -115,6 +121,7 @@ func TestNameChangesWhileALockIsWaitedFor(t *testing.T) {
 func TestNameChangesAfterARunWhoseBytesVanish(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScene(t)
+		s.opt.Locker = nil // it would be noticed when the lock is there
 		a := s.fickle(2)
 		s.forget(s.build(a...)[1])
 		b := s.add("b", 2, a[:1])
@@ -150,10 +157,38 @@ func TestTransientInputOfARerunIsDropped(t *testing.T) {
 	s.transientBytes()
 }
 
-// shrinking is a store whose blobs are shorter than they were when they are opened, once.
-type shrinking struct {
+// An action that is ready and loses an input does not start before it is there again.
+func TestReadyActionLosesAnInput(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScene(t)
+		s.opt.Pools = map[string]int{"one": 1}
+		counting := &opens{shaky: s.store}
+		s.opt.Store = counting
+		x := s.add("x", 1, nil, taking(time.Second))
+		b, c := s.add("b", 2, of(x), inPool("one")), s.add("c", 3, of(x), inPool("one"))
+		s.store.vanish = []byte{0} // under b, while c is ready
+		s.build(b, c)
+		if n := counting.n.Load(); n != 3 {
+			t.Errorf("x was opened %d times, want 3", n)
+		}
+	})
+}
+
+// opens counts Open.
+type opens struct {
 	*shaky
-	once sync.Once
+	n atomic.Int64
+}
+
+func (o *opens) Open(d cache.Digest) (cache.Blob, error) {
+	o.n.Add(1)
+	return o.shaky.Open(d)
+}
+
+// shrinking is a store whose blobs are shorter than they were, once each for Open and Stat.
+type shrinking struct {
+	*opens
+	open, stat sync.Once
 }
 
 type shortBlob struct{ cache.Blob }
@@ -161,17 +196,30 @@ type shortBlob struct{ cache.Blob }
 func (b shortBlob) Size() int64 { return b.Blob.Size() - 1 }
 
 func (s *shrinking) Open(d cache.Digest) (blob cache.Blob, err error) {
-	blob, err = s.shaky.Open(d)
-	s.once.Do(func() { blob = shortBlob{blob} })
+	blob, err = s.opens.Open(d)
+	s.open.Do(func() { blob = shortBlob{blob} })
 	return blob, err
+}
+
+func (s *shrinking) Stat(d cache.Digest) (size int64, err error) {
+	size, err = s.opens.Stat(d)
+	s.stat.Do(func() { size-- })
+	return size, err
 }
 
 func TestBytesShrink(t *testing.T) {
 	s := newScene(t)
-	s.opt.Store = &shrinking{shaky: s.store}
-	s.build(s.add("b", 2, of(s.add("a", 1, nil))))
+	store := &shrinking{opens: &opens{shaky: s.store}}
+	store.stat.Do(func() {})
+	s.opt.Store = store
+	b := s.add("b", 2, of(s.add("a", 1, nil)))
+	s.build(b)
 	s.ran(1, 2)
-	if !strings.Contains(s.story(), "finished b hit=false") {
-		t.Errorf("events:\n%s", s.story())
+	if n := store.n.Load(); n != 2 {
+		t.Errorf("a was opened %d times, want twice", n)
 	}
+	s.opt.Locker = nil // when the lock is there it would look again
+	s.opt.Store = &shrinking{opens: store.opens}
+	s.build(b)
+	s.ran(2)
 }
