@@ -161,6 +161,7 @@ func TestTransientInputOfARerunIsDropped(t *testing.T) {
 func TestReadyActionLosesAnInput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScene(t)
+		s.opt.Locker = nil // it would be noticed when the lock is there
 		s.opt.Pools = map[string]int{"one": 1}
 		counting := &opens{shaky: s.store}
 		s.opt.Store = counting
