@@ -3,9 +3,12 @@ package recipes
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"math"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -21,12 +24,12 @@ func functions(dir string, lookupEnv func(string) (string, bool)) map[string]fun
 	return map[string]function.Function{
 		// Numbers.
 		"abs": stdlib.AbsoluteFunc, "ceil": stdlib.CeilFunc, "floor": stdlib.FloorFunc,
-		"int": stdlib.IntFunc, "log": stdlib.LogFunc, "max": stdlib.MaxFunc, "min": stdlib.MinFunc,
-		"parseint": stdlib.ParseIntFunc, "pow": stdlib.PowFunc, "signum": stdlib.SignumFunc,
+		"int": stdlib.IntFunc, "log": floatFunc(func(x, base float64) float64 { return math.Log(x) / math.Log(base) }), "max": stdlib.MaxFunc, "min": stdlib.MinFunc,
+		"parseint": stdlib.ParseIntFunc, "pow": floatFunc(math.Pow), "signum": stdlib.SignumFunc,
 
 		// Texts.
-		"chomp": stdlib.ChompFunc, "endswith": textTest(strings.HasSuffix), "format": stdlib.FormatFunc,
-		"formatlist": stdlib.FormatListFunc, "indent": stdlib.IndentFunc, "join": stdlib.JoinFunc,
+		"chomp": stdlib.ChompFunc, "endswith": textTest(strings.HasSuffix), "format": plain(stdlib.FormatFunc),
+		"formatlist": plain(stdlib.FormatListFunc), "indent": stdlib.IndentFunc, "join": stdlib.JoinFunc,
 		"lower": stdlib.LowerFunc, "regex": stdlib.RegexFunc, "regexall": stdlib.RegexAllFunc,
 		"regexreplace": stdlib.RegexReplaceFunc, "replace": stdlib.ReplaceFunc, "split": stdlib.SplitFunc,
 		"startswith": textTest(strings.HasPrefix), "strcontains": textTest(strings.Contains),
@@ -57,7 +60,7 @@ func functions(dir string, lookupEnv func(string) (string, bool)) map[string]fun
 		// Encodings, files and the environment.
 		"basename": textFunc(path.Base), "csvdecode": stdlib.CSVDecodeFunc, "dirname": textFunc(path.Dir),
 		"env": envFunc(lookupEnv), "file": fileFunc(dir), "fileexists": fileExistsFunc(dir),
-		"jsondecode": stdlib.JSONDecodeFunc, "jsonencode": stdlib.JSONEncodeFunc,
+		"jsondecode": stdlib.JSONDecodeFunc, "jsonencode": plain(stdlib.JSONEncodeFunc),
 	}
 }
 
@@ -86,6 +89,25 @@ func textTest(f func(text, part string) bool) function.Function {
 	})
 }
 
+// floatFunc makes a function of two numbers a function of the language. Unlike those of
+// cty it refuses a result that is no number, where they panic.
+func floatFunc(f func(x, y float64) float64) function.Function {
+	number := func(name string) function.Parameter { return function.Parameter{Name: name, Type: cty.Number} }
+	return function.New(&function.Spec{
+		Params: []function.Parameter{number("x"), number("y")},
+		Type:   function.StaticReturnType(cty.Number),
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			x, _ := args[0].AsBigFloat().Float64()
+			y, _ := args[1].AsBigFloat().Float64()
+			result := f(x, y)
+			if math.IsNaN(result) || math.IsInf(result, 0) {
+				return cty.NilVal, fmt.Errorf("the result for %g and %g is not a finite number", x, y)
+			}
+			return cty.NumberFloatVal(result), nil
+		},
+	})
+}
+
 // lengthFunc counts elements, or the code points of a text.
 func lengthFunc() function.Function {
 	return function.New(&function.Spec{
@@ -104,6 +126,37 @@ func lengthFunc() function.Function {
 			return args[0].Length(), nil
 		},
 	})
+}
+
+// plain makes f refuse steps. f writes any value as text, and that of a step would be how
+// the program holds it, another one in every run.
+func plain(f function.Function) function.Function {
+	return function.New(&function.Spec{
+		Params:   f.Params(),
+		VarParam: f.VarParam(),
+		Type: func(args []cty.Value) (cty.Type, error) {
+			for i, v := range args {
+				if holdsStep(v.Type()) {
+					return cty.NilType, function.NewArgErrorf(i, "a step is not a text")
+				}
+			}
+			return f.ReturnTypeForValues(args)
+		},
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) { return f.Call(args) },
+	})
+}
+
+// holdsStep says whether values of type t are references to steps or have such in them.
+func holdsStep(t cty.Type) bool {
+	switch {
+	case t.IsCollectionType():
+		return holdsStep(t.ElementType())
+	case t.IsTupleType():
+		return slices.ContainsFunc(t.TupleElementTypes(), holdsStep)
+	case t.IsObjectType():
+		return slices.ContainsFunc(slices.Collect(maps.Values(t.AttributeTypes())), holdsStep)
+	}
+	return t.IsCapsuleType()
 }
 
 // envFunc returns the value of an environment variable, or its second argument if that
