@@ -17,8 +17,8 @@ import (
 // yet must then be keyed by the new bytes. Time is that of a synctest bubble.
 
 // fickle is an action whose outputs say which run made them.
-func (s *scene) fickle(n int, in ...*engine.Artifact) []*engine.Artifact {
-	return s.addAll("fickle", 1, in, outputs(n), func(a *engine.Action) {
+func (s *scene) fickle(n int) []*engine.Artifact {
+	return s.addAll("fickle", 1, nil, outputs(n), func(a *engine.Action) {
 		m := a.Op.(mix)
 		m.fickle = true
 		a.Op = m

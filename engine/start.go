@@ -198,9 +198,11 @@ func (b *build) succeeded(id int, t *attempt) {
 	b.warn(id, t.warning)
 	b.adopt(id, t.result)
 	for a, end := b.graph.made(id); a < end; a++ {
-		if !b.doubted[b.artifacts[a].bytes.Digest] { // else what went may have been the new blob
-			b.setThere(a, yes)
+		there := yes
+		if b.doubted[b.artifacts[a].bytes.Digest] {
+			there = unknown // what went may have been the new blob: it is asked for
 		}
+		b.setThere(a, there)
 	}
 	b.release(id)
 	b.decide(id)
