@@ -70,7 +70,8 @@ func (b *build) lock(id int) {
 		}
 	}
 	b.send(nil, func() func() {
-		unlock, err := b.opt.Locker.Lock(b.short, q.key, func(holder string) {
+		purpose := cache.WithPurpose(b.short, q.action.String())
+		unlock, err := b.opt.Locker.Lock(purpose, q.key, func(holder string) {
 			b.replies <- reply{more: true, apply: func() { b.waits(id, holder) }}
 		})
 		if err != nil {

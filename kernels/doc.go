@@ -6,5 +6,5 @@
 // build and CPU support is used. Twins of the transforms and codecs agree bit for bit; those
 // of the products differ in rounding only. No result depends on the number of threads.
 //
-// Kernels panic on wrong lengths: callers check shapes. Start at QuantizeGPTQ.
+// Kernels panic on wrong lengths: callers check shapes. Start at GPTQ.
 package kernels

@@ -41,11 +41,6 @@ func newGPTQ(t tile[float32], r []float32, n int) *GPTQ {
 	return g
 }
 
-// QuantizeGPTQ is NewGPTQ and Quantize in one: r is overwritten.
-func QuantizeGPTQ(codes []int8, scales []uint16, w, r []float32, n, threads int) (loss float64, err error) {
-	return NewGPTQ(r, n).Quantize(codes, scales, w, threads)
-}
-
 // Quantize writes the codes and scales of the rows of w and returns the loss Σ((W−Q)R)², which
 // is tr((W−Q) H (W−Q)ᵀ) with the damped H.
 //

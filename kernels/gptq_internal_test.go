@@ -218,7 +218,7 @@ func TestGPTQErrors(t *testing.T) {
 		}
 		w := normals[float32](1, rows*n)
 		w[c.at] = c.value
-		_, err := QuantizeGPTQ(make([]int8, rows*n), make([]uint16, rows*n/Group), w, r, n, 2)
+		_, err := NewGPTQ(r, n).Quantize(make([]int8, rows*n), make([]uint16, rows*n/Group), w, 2)
 		if err == nil || !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want %s…", name, err, c.want)
 		}

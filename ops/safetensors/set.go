@@ -59,13 +59,6 @@ func OpenDir(dir string) (*Set, error) {
 	return s, nil
 }
 
-// DirShards returns the names of the files that OpenDir opens, sorted, none of which
-// needs to exist yet. Errors are those of OpenDir.
-func DirShards(dir string) ([]string, error) {
-	shards, _, err := dirShards(dir)
-	return shards, err
-}
-
 // NewSet joins open files. Closing the set closes them.
 // Errors wrap ErrFormat for a tensor in two files.
 func NewSet(files ...*File) (*Set, error) {

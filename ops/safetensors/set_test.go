@@ -90,9 +90,6 @@ func TestOpenDirSharded(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	if got, err := safetensors.DirShards(dir); err != nil || !slices.Equal(got, []string{first, second}) {
-		t.Errorf("DirShards = %v, %v", got, err)
-	}
 }
 
 func errOf[T any](_ T, err error) error { return err }
