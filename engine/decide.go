@@ -96,7 +96,11 @@ func (b *build) whyAgain(a int) Reason {
 		}
 	}
 	h := &b.artifacts[a]
-	b.warn(artifact.maker, fmt.Errorf("%s: %w: blob %s", artifact, cache.ErrMiss, h.bytes.Digest.Short()))
+	what := artifact.Output().Name // the step and the action are said anyway
+	if what != "" {
+		what += ": "
+	}
+	b.warn(artifact.maker, fmt.Errorf("%s%w: blob %s; it is made again", what, cache.ErrMiss, h.bytes.Digest.Short()))
 	return Reason{Kind: Missing, Name: artifact.String()}
 }
 
