@@ -7,7 +7,7 @@
 // # Files
 //
 // A recipe is a folder: every *.hcl in it is read, and every *.hcl.json, in which the same
-// is written in JSON. A single file can be a recipe too. The order of files and of the
+// is written in JSON and an expression is a text "${like.this}". A single file can be a recipe too. The order of files and of the
 // blocks in them does not matter. Paths are relative to the folder.
 //
 // # Steps

@@ -129,10 +129,14 @@ func BenchmarkLoad(b *testing.B) {
 	for i := range 1000 {
 		fmt.Fprintf(&many, "word \"w%d\" {\n  text  = \"t\"\n  times = 1 + %d\n}\n", i, i)
 	}
-	// Not toset() of a list: its conversion, in cty, is quadratic and takes 2 s here.
-	const each = `word "w" {
-  for_each = { for n in flatten([for i in range(100) : [for j in range(100) : i * 100 + j]]) : n => n }
-  text     = "t"
+	var keys []string
+	for i := range 10_000 {
+		keys = append(keys, fmt.Sprintf("layer_%d", i))
+	}
+	// Not toset() of a list: its conversion, in cty, is quadratic and takes seconds.
+	each := `word "w" {
+  for_each = { for k in split(",", "` + strings.Join(keys, ",") + `") : k => length(k) }
+  text     = each.key
   times    = 1 + each.value
 }
 join "all" { of = word.w }`
