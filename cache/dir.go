@@ -20,6 +20,7 @@ const (
 	locksDir      = "locks"      // abcd…: one file a key that is being worked on
 	tempDir       = "tmp"        // what is being written
 	quarantineDir = "quarantine" // what was found damaged, kept for a week
+	scratchDir    = "scratch"    // abcd…: a folder for an action that can go on later, named by key
 	sourcesFile   = "sources"    // journal: digests of users' files
 	historyFile   = "history"    // journal: last key of each action
 )

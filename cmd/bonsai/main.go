@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"bonsai/cmd/bonsai/view"
+	"bonsai/rules"
 )
 
 // Exit statuses.
@@ -50,6 +51,7 @@ func commands() []command {
 
 // A program is what a command has of the world.
 type program struct {
+	catalogue func(rules.Settings) rules.Catalogue // what block types there are
 	lookupEnv func(string) (string, bool)
 	stdout    *watched
 	stderr    io.Writer
@@ -61,11 +63,15 @@ func (p *program) env(name string) string {
 	return v
 }
 
-func main() {
+func main() { serve(rules.Standard) }
+
+// serve is main with the block types of catalogue.
+func serve(catalogue func(rules.Settings) rules.Catalogue) {
 	signal.Ignore(syscall.SIGPIPE) // a closed pipe is an error of a write like any other
 	ctx, cancel := context.WithCancel(context.Background())
 	go interrupts(cancel)
-	os.Exit(run(ctx, os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr))
+	p := &program{catalogue: catalogue, lookupEnv: os.LookupEnv, stderr: os.Stderr, now: time.Now}
+	os.Exit(p.run(ctx, os.Args[1:], os.Stdout))
 }
 
 // interrupts cancels at the first signal, so that what is finished is kept and nothing
@@ -81,12 +87,12 @@ func interrupts(cancel func()) {
 }
 
 // run is bonsai with these arguments. It returns the exit status.
-func run(ctx context.Context, args []string, lookupEnv func(string) (string, bool), stdout, stderr io.Writer) int {
+func (p *program) run(ctx context.Context, args []string, stdout io.Writer) int {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	out := &watched{w: stdout, failed: cancel}
-	p := &program{lookupEnv: lookupEnv, stdout: out, stderr: stderr, now: time.Now}
-	style := p.style("auto", stderr)
+	p.stdout = out
+	style := p.style("auto", p.stderr)
 	status, err := p.dispatch(ctx, args, &style)
 	if out.err != nil {
 		err = fmt.Errorf("write to standard output: %w", out.err)
@@ -94,7 +100,7 @@ func run(ctx context.Context, args []string, lookupEnv func(string) (string, boo
 	if err == nil {
 		return status
 	}
-	view.Error(stderr, err, style)
+	view.Error(p.stderr, err, style)
 	return statusOf(ctx, err, out.err != nil)
 }
 

@@ -75,7 +75,7 @@ func (p *program) load(a recipeArgs, backend string) (r *loaded, mistakes *view.
 func (p *program) loadFiles(files []recipes.File, dir, id string, a recipeArgs, backend string) (*loaded, *view.MistakesError, error) {
 	tensors := mlx.New(backend)
 	opt := recipes.Options{
-		Catalogue: rules.Standard(rules.Settings{Engine: tensors, Rate: rate()}),
+		Catalogue: p.catalogue(rules.Settings{Engine: tensors, Rate: rate()}),
 		LookupEnv: p.lookupEnv, Vars: a.vars, Dir: dir, Version: version,
 	}
 	for _, name := range a.varFiles {

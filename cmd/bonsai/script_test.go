@@ -16,6 +16,8 @@ import (
 
 	"bonsai/ops/model"
 	"bonsai/ops/model/modeltest"
+	"bonsai/rules"
+	"bonsai/rules/rulestest"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected outputs in testdata/script")
@@ -24,9 +26,13 @@ var update = flag.Bool("update", false, "rewrite the expected outputs in testdat
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"bonsai":    main,
+		"toybonsai": toyMain,
 		"smalldisk": smallDisk,
 	})
 }
+
+// toyMain is bonsai with toy rules, for graphs of any size: see rulestest.
+func toyMain() { serve(func(rules.Settings) rules.Catalogue { return rulestest.Catalogue() }) }
 
 // topData is the folder of test data that packages share.
 const topData = "../../testdata"

@@ -1,0 +1,101 @@
+package cache
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// A Shelf is a kind of small files that a Dir keeps beside results, each under a name.
+// They are written whole and durably, and may be lost without harm.
+type Shelf string
+
+// The shelves.
+const (
+	Runs  Shelf = "runs"  // records of builds, named so that they sort by time
+	Logs  Shelf = "logs"  // what an action said while it ran, by key
+	Plans Shelf = "plans" // what a recipe came to when nothing was left to do
+)
+
+// Keep puts a file on a shelf, in place of an earlier one of that name.
+func (d *Dir) Keep(s Shelf, name string, b []byte) error {
+	path, err := d.shelfPath(s, name)
+	if err != nil {
+		return err
+	}
+	return d.writeFile(path, b)
+}
+
+// Kept returns a file of a shelf, or an ErrMiss.
+func (d *Dir) Kept(s Shelf, name string) ([]byte, error) {
+	path, err := d.shelfPath(s, name)
+	if err != nil {
+		return nil, err
+	}
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &MissError{What: string(s) + " " + name, Reason: "not kept"}
+	}
+	return b, err
+}
+
+// KeptNames returns the names on a shelf, in order.
+func (d *Dir) KeptNames(s Shelf) ([]string, error) {
+	entries, err := os.ReadDir(filepath.Join(d.path, string(s)))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	slices.Sort(names)
+	return names, err
+}
+
+// Discard removes a file from a shelf, if it is there.
+func (d *Dir) Discard(s Shelf, name string) error {
+	path, err := d.shelfPath(s, name)
+	if err != nil {
+		return err
+	}
+	if d.frozen {
+		return d.writeError(ErrReadOnly)
+	}
+	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+		return d.writeError(err)
+	}
+	return nil
+}
+
+func (d *Dir) shelfPath(s Shelf, name string) (string, error) {
+	if name == "" || strings.HasPrefix(name, ".") || strings.ContainsAny(name, `/\:`) {
+		return "", fmt.Errorf("cache: no file of %s can be called %q", s, name)
+	}
+	return filepath.Join(d.path, string(s), name), nil
+}
+
+// Scratch returns a folder in which the action with key k may keep what it needs to go
+// on after it was interrupted or killed. It is made if it is missing, and stays until
+// DropScratch.
+func (d *Dir) Scratch(k Key) (path string, err error) {
+	if d.frozen {
+		return "", d.writeError(ErrReadOnly)
+	}
+	path = d.scratchPath(k)
+	return path, d.writeError(os.MkdirAll(path, 0o777))
+}
+
+// DropScratch removes the scratch folder of k, if there is one.
+func (d *Dir) DropScratch(k Key) error {
+	if d.frozen {
+		return d.writeError(ErrReadOnly)
+	}
+	return d.writeError(os.RemoveAll(d.scratchPath(k)))
+}
+
+func (d *Dir) scratchPath(k Key) string { return filepath.Join(d.path, scratchDir, k.String()) }
