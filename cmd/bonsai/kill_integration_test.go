@@ -10,7 +10,7 @@ import (
 
 // The shipped recipe on the trained model, killed ten times on its way.
 func TestIntegrationKill(t *testing.T) {
-	k := killed{recipe: tinyRecipe(t), dir: t.TempDir()}
+	k := killed{program: "bonsai", recipe: tinyRecipe(t), dir: t.TempDir()}
 	whole := k.build(t, 0)
 	want := k.placedFiles(t)
 	rng := rand.New(rand.NewPCG(3, 4))
@@ -20,3 +20,9 @@ func TestIntegrationKill(t *testing.T) {
 	}
 	checkRestart(t, k, want, moments...)
 }
+
+// A thousand builds of a synthetic graph, each killed at a random moment.
+func TestIntegrationKills(t *testing.T) { soakKills(t, 1000) }
+
+// A hundred builds of one target on one cache at the same time.
+func TestIntegrationCrowd(t *testing.T) { soakCrowd(t, 100) }

@@ -8,27 +8,31 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
 
 // A killed is a build that is killed, perhaps, and built again.
 type killed struct {
-	recipe []string // words that say what is built
-	dir    string   // working directory; it gets cache and out
+	program string   // bonsai, or toybonsai
+	recipe  []string // words that say what is built
+	dir     string   // working directory; it gets cache and out
+	again   string   // how the addresses of steps begin that may run again: what they make is transient
 }
 
 // An ended is what the events of one process tell.
 type ended struct {
-	ran   []string // keys of the actions that ran to their end
-	whole bool     // it came to its summary
-	took  time.Duration
+	ran     []string // keys of the actions that ran to their end, but for those that may run again
+	waiting int      // times that it waited for another process
+	whole   bool     // it came to its summary
+	took    time.Duration
 }
 
 // build runs bonsai build and kills it without warning after a while, 0 for never.
 func (k killed) build(t *testing.T, after time.Duration) ended {
 	t.Helper()
-	cmd := exec.Command("bonsai", append([]string{"build", "json=true", "cache=cache", "out=out"}, k.recipe...)...)
+	cmd := exec.Command(k.program, append([]string{"build", "json=true", "cache=cache", "out=out"}, k.recipe...)...)
 	var stdout, stderr bytes.Buffer
 	cmd.Dir, cmd.Stdout, cmd.Stderr = k.dir, &stdout, &stderr
 	began := time.Now()
@@ -43,18 +47,18 @@ func (k killed) build(t *testing.T, after time.Duration) ended {
 	if err != nil && after == 0 {
 		t.Fatalf("build: %v\n%s", err, stderr.Bytes())
 	}
-	end := readEvents(t, stdout.Bytes())
+	end := k.readEvents(t, stdout.Bytes())
 	end.took = time.Since(began)
 	return end
 }
 
 // readEvents reads the events of a process, whose last line may be cut.
-func readEvents(t *testing.T, text []byte) (e ended) {
+func (k killed) readEvents(t *testing.T, text []byte) (e ended) {
 	t.Helper()
 	for line := range bytes.Lines(text) {
 		var event struct {
-			Type, Key string
-			Hit       bool
+			Type, Step, Key string
+			Hit             bool
 		}
 		if err := json.Unmarshal(line, &event); err != nil {
 			if bytes.HasSuffix(line, []byte("\n")) {
@@ -65,7 +69,9 @@ func readEvents(t *testing.T, text []byte) (e ended) {
 		switch {
 		case event.Type == "summary":
 			e.whole = true
-		case event.Type == "finished" && !event.Hit:
+		case event.Type == "waiting":
+			e.waiting++
+		case event.Type == "finished" && !event.Hit && (k.again == "" || !strings.HasPrefix(event.Step, k.again)):
 			e.ran = append(e.ran, event.Key)
 		}
 	}
@@ -125,7 +131,10 @@ func TestKill(t *testing.T) {
 	if err := os.WriteFile(text, sampleText(t), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	k := killed{recipe: tinyRecipe(t, "var.blocks=4", "var.model="+model, "var.text="+text), dir: t.TempDir()}
+	k := killed{
+		program: "bonsai", dir: t.TempDir(),
+		recipe: tinyRecipe(t, "var.blocks=4", "var.model="+model, "var.text="+text),
+	}
 	whole := k.build(t, 0)
 	want := k.placedFiles(t)
 	rng := rand.New(rand.NewPCG(1, 2))
