@@ -20,6 +20,7 @@ const (
 	locksDir      = "locks"      // abcd…: one file a key that is being worked on
 	tempDir       = "tmp"        // what is being written
 	quarantineDir = "quarantine" // what was found damaged, kept for a week
+	leasesDir     = "leases"     // one file a running build, locked by it
 	scratchDir    = "scratch"    // abcd…: a folder for an action that can go on later, named by key
 	sourcesFile   = "sources"    // journal: digests of users' files
 	historyFile   = "history"    // journal: last key of each action
@@ -123,9 +124,10 @@ func (d *Dir) prepare() error {
 // Path returns the absolute path of the folder.
 func (d *Dir) Path() string { return d.path }
 
-// Lookup returns the result of an action. A result that is missing, damaged, or of
-// another format is an ErrMiss with the reason. The sizes of the blobs that are there
-// are checked against the result; whether all are there is not: see Stat.
+// Lookup returns the result of an action, and marks it as used now: see Touch. A result
+// that is missing, damaged, or of another format is an ErrMiss with the reason. The sizes
+// of the blobs that are there are checked against the result; whether all are there is
+// not: see Stat.
 func (d *Dir) Lookup(k Key) (Result, error) {
 	path := d.resultPath(k)
 	f, err := os.Open(path)
@@ -145,7 +147,11 @@ func (d *Dir) Lookup(k Key) (Result, error) {
 	if err != nil {
 		return Result{}, d.badResult(k, f, err)
 	}
-	return r, d.checkSizes(k, r)
+	if err := d.checkSizes(k, r); err != nil {
+		return Result{}, err
+	}
+	d.used(f)
+	return r, nil
 }
 
 // badResult moves a result that cannot be read away, unless a newer bonsai reads it.
@@ -185,7 +191,14 @@ func (d *Dir) Record(k Key, r Result) error {
 	if err != nil {
 		return fmt.Errorf("result %s: %w", k.Short(), err)
 	}
-	return d.writeFile(d.resultPath(k), b)
+	path := d.resultPath(k)
+	if err := d.writeFile(path, b); err != nil {
+		return err
+	}
+	// The clock that marks are compared with is the caller's, not the file system's. One
+	// that cannot be set is off by the difference of the two.
+	_ = os.Chtimes(path, time.Time{}, d.now())
+	return nil
 }
 
 // encodeResult returns the file of a result: two JSON values, one a line. The second

@@ -19,6 +19,9 @@ type Output struct {
 
 // A Result is what came of running an action once. Only Outputs decides anything;
 // the rest is provenance, for people and for estimates.
+//
+// A result outlives its blobs: one whose blobs were dropped to make room is a
+// tombstone, which still names them.
 type Result struct {
 	Outputs    []Output
 	Manifest   string        // the text whose hash is the key
@@ -28,6 +31,9 @@ type Result struct {
 	Duration   time.Duration // from start to the last output stored
 	PeakMemory int64         // bytes; 0 if not measured
 	Version    string        // of bonsai
+	Step       string        // the step that first ran it, such as "codes.body"
+	Action     string        // which action of the step, such as "layer 0 qkv codes"; may be empty
+	Evicted    time.Time     // when the blobs were dropped to make room; zero: they were not
 }
 
 // A FormatError says that a stored result is of a form that this version does not read.
@@ -47,6 +53,9 @@ type resultJSON struct {
 	Note       string    `json:"note,omitempty"`
 	Backend    string    `json:"backend,omitempty"`
 	Version    string    `json:"version,omitempty"`
+	Step       string    `json:"step,omitempty"`
+	Action     string    `json:"action,omitempty"`
+	Evicted    time.Time `json:"evicted,omitzero"`
 	Started    time.Time `json:"started"`
 	Duration   int64     `json:"duration_ns"`
 	PeakMemory int64     `json:"peak_memory_bytes,omitempty"`
@@ -56,7 +65,7 @@ type resultJSON struct {
 // MarshalJSON implements json.Marshaler. It returns an error if a text is not UTF-8,
 // which JSON would change silently, or if the time is out of JSON's range.
 func (r Result) MarshalJSON() ([]byte, error) {
-	for _, s := range []string{r.Manifest, r.Note, r.Backend, r.Version} {
+	for _, s := range []string{r.Manifest, r.Note, r.Backend, r.Version, r.Step, r.Action} {
 		if !utf8.ValidString(s) {
 			return nil, fmt.Errorf("text of a result is not UTF-8: %.80q", s)
 		}
@@ -64,6 +73,7 @@ func (r Result) MarshalJSON() ([]byte, error) {
 	return json.Marshal(resultJSON{
 		Format: resultFormat, Outputs: append([]Output{}, r.Outputs...), Manifest: r.Manifest, Note: r.Note,
 		Backend: r.Backend, Version: r.Version, Started: r.Started.UTC(),
+		Step: r.Step, Action: r.Action, Evicted: r.Evicted.UTC(),
 		Duration: int64(r.Duration), PeakMemory: r.PeakMemory,
 	})
 }
@@ -90,13 +100,16 @@ func (r *Result) UnmarshalJSON(b []byte) error {
 			return fmt.Errorf("output %d has size %d", i, o.Size)
 		}
 	}
-	started := j.Started.UTC()
-	if y := started.Year(); y < 0 || y > 9999 {
-		return fmt.Errorf("time %s is out of range in UTC", j.Started)
+	started, evicted := j.Started.UTC(), j.Evicted.UTC()
+	for _, t := range []time.Time{started, evicted} {
+		if y := t.Year(); y < 0 || y > 9999 {
+			return fmt.Errorf("time %s is out of range in UTC", t)
+		}
 	}
 	*r = Result{
 		Outputs: j.Outputs, Manifest: j.Manifest, Note: j.Note, Backend: j.Backend, Version: j.Version,
 		Started: started, Duration: time.Duration(j.Duration), PeakMemory: j.PeakMemory,
+		Step: j.Step, Action: j.Action, Evicted: evicted,
 	}
 	return nil
 }

@@ -65,6 +65,7 @@ func (t *attempt) run(ctx context.Context) {
 	t.result = cache.Result{
 		Outputs: outs, Manifest: t.text, Note: t.report.lastNote(), Backend: t.opt.Backend,
 		Started: started, Duration: t.now().Sub(started), PeakMemory: memory, Version: t.opt.Version,
+		Step: t.action.Step, Action: t.action.Name,
 	}
 	if err := t.opt.Store.Record(t.key, t.result); err != nil {
 		t.err = fmt.Errorf("record the result: %w", err)

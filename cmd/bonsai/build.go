@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"runtime"
@@ -70,6 +71,7 @@ func runBuild(ctx context.Context, p *program, w *words) (int, error) {
 	}
 	opt.KeepGoing = a.keepGoing
 	v := view.NewBuild(p.stdout, a.view)
+	defer hold(store, "bonsai build", v)()
 	want := artifacts(targets)
 	outputs, err := p.build(ctx, r.Graph, want, opt, v)
 	if err == nil {
@@ -77,6 +79,19 @@ func runBuild(ctx context.Context, p *program, w *words) (int, error) {
 	}
 	v.Close(err)
 	return exitBuilt, err
+}
+
+// hold says in the cache that this process builds, until release is called, so that no
+// gc drops what it uses. What cannot be written is not collected either.
+func hold(store *cache.Dir, purpose string, v *view.Build) (release func()) {
+	release, err := store.Hold(purpose)
+	if err == nil {
+		return release
+	}
+	if !errors.Is(err, cache.ErrReadOnly) {
+		v.Remark("a gc beside this build may drop what it uses, which is then made again: " + err.Error())
+	}
+	return func() {}
 }
 
 // build is engine.Build with its events drawn. In a slow build of bonsai the first

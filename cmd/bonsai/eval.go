@@ -107,6 +107,7 @@ func runEval(ctx context.Context, p *program, w *words) (int, error) {
 		return 0, err
 	}
 	v := view.NewBuild(p.stdout, a.view)
+	defer hold(store, "bonsai eval", v)()
 	outputs, err := p.build(ctx, r.Graph, r.Targets["evaluation.scores"].Artifacts(), opt, v)
 	v.Close(err)
 	if err != nil {
