@@ -11,6 +11,7 @@ import (
 	"bonsai/cache"
 	"bonsai/cmd/bonsai/view"
 	"bonsai/engine"
+	"bonsai/engine/record"
 	"bonsai/recipes"
 )
 
@@ -73,10 +74,12 @@ func runBuild(ctx context.Context, p *program, w *words) (int, error) {
 	v := view.NewBuild(p.stdout, a.view)
 	defer hold(store, "bonsai build", v)()
 	want := artifacts(targets)
-	outputs, err := p.build(ctx, r.Graph, want, opt, v)
+	rec := p.recorder("build", w, a.targets, opt)
+	outputs, err := p.build(ctx, r.Graph, want, opt, v, rec)
 	if err == nil {
 		err = place(store, places, want, outputs, v)
 	}
+	p.keep(store, rec.Finish(r.Graph, err), v)
 	v.Close(err)
 	return exitBuilt, err
 }
@@ -94,9 +97,11 @@ func hold(store *cache.Dir, purpose string, v *view.Build) (release func()) {
 	return func() {}
 }
 
-// build is engine.Build with its events drawn. In a slow build of bonsai the first
-// action that runs has a line that says so.
-func (p *program) build(ctx context.Context, g *engine.Graph, want []*engine.Artifact, opt engine.Options, v *view.Build) ([]cache.Output, error) {
+// build is engine.Build with its events drawn and recorded. In a slow build of bonsai
+// the first action that runs has a line that says so.
+func (p *program) build(
+	ctx context.Context, g *engine.Graph, want []*engine.Artifact, opt engine.Options, v *view.Build, rec *record.Recorder,
+) ([]cache.Output, error) {
 	told := simd || runtime.GOARCH != "amd64"
 	opt.Emit = func(e engine.Event) {
 		if _, runs := e.(engine.Started); runs && !told {
@@ -104,6 +109,7 @@ func (p *program) build(ctx context.Context, g *engine.Graph, want []*engine.Art
 			v.Remark("this bonsai is built without its fast kernels and takes several times longer: " +
 				"build it with GOEXPERIMENT=simd")
 		}
+		rec.Event(e)
 		v.Event(e)
 	}
 	return engine.Build(ctx, g, want, opt)

@@ -108,7 +108,9 @@ func runEval(ctx context.Context, p *program, w *words) (int, error) {
 	}
 	v := view.NewBuild(p.stdout, a.view)
 	defer hold(store, "bonsai eval", v)()
-	outputs, err := p.build(ctx, r.Graph, r.Targets["evaluation.scores"].Artifacts(), opt, v)
+	rec := p.recorder("eval", w, nil, opt)
+	outputs, err := p.build(ctx, r.Graph, r.Targets["evaluation.scores"].Artifacts(), opt, v, rec)
+	p.keep(store, rec.Finish(r.Graph, err), v)
 	v.Close(err)
 	if err != nil {
 		return 0, err

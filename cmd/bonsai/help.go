@@ -24,10 +24,10 @@ func topics() [][2]string {
 
 // runHelp prints a page, or the list of them.
 func runHelp(_ context.Context, p *program, w *words) (int, error) {
-	if w.bare == "" || w.bare == "help" {
-		return exitBuilt, p.list()
+	if topic := w.word(0); topic != "" && topic != "help" {
+		return exitBuilt, p.page(topic)
 	}
-	return exitBuilt, p.page(w.bare)
+	return exitBuilt, p.list()
 }
 
 // list prints the commands and the topics.

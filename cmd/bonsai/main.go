@@ -32,20 +32,20 @@ type command struct {
 	name    string
 	summary string
 	keys    []string // accepted; one that ends in a dot accepts any name after it
-	topic   bool     // takes one bare word, as help does
+	bare    int      // bare words it takes at most, as help takes a topic
 	run     func(ctx context.Context, p *program, w *words) (status int, err error)
 }
 
 // commands returns all of them, in the order of help.
 func commands() []command {
 	return []command{
-		{"build", "bring a target up to date", keysOf(buildKeys, recipeKeys, cacheKeys, viewKeys), false, runBuild},
-		{"plan", "say what a build would run, why, for how long and how big", keysOf(planKeys, recipeKeys, cacheKeys, viewKeys), false, runPlan},
-		{"validate", "check a recipe without running anything", keysOf(recipeKeys, viewKeys), false, runValidate},
-		{"inspect", "look into a checkpoint, a safetensors or a GGUF file", keysOf(inspectKeys, viewKeys), false, runInspect},
-		{"eval", "measure a model beside the one it was made of", keysOf(evalKeys, cacheKeys, viewKeys), false, runEval},
-		{"version", "print the version and what this build computes with", []string{"json"}, false, runVersion},
-		{"help", "explain a command or a topic", nil, true, runHelp},
+		{"build", "bring a target up to date", keysOf(buildKeys, recipeKeys, cacheKeys, viewKeys), 0, runBuild},
+		{"plan", "say what a build would run, why, for how long and how big", keysOf(planKeys, recipeKeys, cacheKeys, viewKeys), 0, runPlan},
+		{"validate", "check a recipe without running anything", keysOf(recipeKeys, viewKeys), 0, runValidate},
+		{"inspect", "look into a checkpoint, a safetensors or a GGUF file", keysOf(inspectKeys, viewKeys), 0, runInspect},
+		{"eval", "measure a model beside the one it was made of", keysOf(evalKeys, cacheKeys, viewKeys), 0, runEval},
+		{"version", "print the version and what this build computes with", []string{"json"}, 0, runVersion},
+		{"help", "explain a command or a topic", nil, 1, runHelp},
 	}
 }
 

@@ -23,9 +23,10 @@ func misused(format string, args ...any) *usageError {
 // words are the key=value arguments of one command, checked against its keys.
 type words struct {
 	values map[string]string
-	bare   string // the bare word of a command that takes one
-	help   bool   // asked for by -h or --help
-	err    error  // the first value that is wrong
+	bare   []string // the bare words of a command that takes some
+	given  []string // all arguments, as they were given
+	help   bool     // asked for by -h or --help
+	err    error    // the first value that is wrong
 }
 
 // keysOf joins lists of keys, sorted.
@@ -58,14 +59,14 @@ func commandNamed(name string) (command, error) {
 
 // parseWords reads the arguments after the command.
 func parseWords(c command, args []string) (*words, error) {
-	w := &words{values: map[string]string{}}
+	w := &words{values: map[string]string{}, given: args}
 	for _, arg := range args {
 		switch {
 		case arg == "-h" || arg == "--help" || arg == "-help":
 			w.help = true
 			continue
-		case c.topic && w.bare == "" && !strings.Contains(arg, "="):
-			w.bare = arg
+		case len(w.bare) < c.bare && isBare(arg):
+			w.bare = append(w.bare, arg)
 			continue
 		}
 		if err := w.add(c, arg); err != nil {
@@ -73,6 +74,21 @@ func parseWords(c command, args []string) (*words, error) {
 		}
 	}
 	return w, nil
+}
+
+// isBare reports whether an argument is a bare word: no key=value word and no flag. A
+// path may hold a =.
+func isBare(arg string) bool {
+	key, _, pair := strings.Cut(arg, "=")
+	return !strings.HasPrefix(arg, "-") && (!pair || strings.ContainsAny(key, `/\`))
+}
+
+// word returns a bare word by its place, "" if there are fewer.
+func (w *words) word(i int) string {
+	if i >= len(w.bare) {
+		return ""
+	}
+	return w.bare[i]
 }
 
 // add takes one key=value word.
