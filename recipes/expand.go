@@ -40,6 +40,7 @@ func (x *expansion) one(address string, ctx *hcl.EvalContext) cty.Value {
 		Step:  address,
 		Dir:   l.opt.Dir,
 		Range: x.decl.at,
+		Read:  l.opt.Saw,
 	}, x.body, ctx)
 	if diags.HasErrors() {
 		x.report(withoutEchoes(diags), ctx)

@@ -16,11 +16,13 @@ import (
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
 	"github.com/zclconf/go-cty/cty/function/stdlib"
+
+	"bonsai/rules"
 )
 
-// functions returns what expressions can call. Files are read from dir, and env() asks
-// lookupEnv.
-func functions(dir string, lookupEnv func(string) (string, bool)) map[string]function.Function {
+// functions returns what expressions can call. Files are read from dir, which saw is told
+// of, and env() asks lookupEnv.
+func functions(dir string, lookupEnv func(string) (string, bool), saw func(rules.Read)) map[string]function.Function {
 	return map[string]function.Function{
 		// Numbers.
 		"abs": stdlib.AbsoluteFunc, "ceil": stdlib.CeilFunc, "floor": stdlib.FloorFunc,
@@ -59,7 +61,7 @@ func functions(dir string, lookupEnv func(string) (string, bool)) map[string]fun
 
 		// Encodings, files and the environment.
 		"basename": textFunc(path.Base), "csvdecode": stdlib.CSVDecodeFunc, "dirname": textFunc(path.Dir),
-		"env": envFunc(lookupEnv), "file": fileFunc(dir), "fileexists": fileExistsFunc(dir),
+		"env": envFunc(lookupEnv), "file": fileFunc(dir, saw), "fileexists": fileExistsFunc(dir, saw),
 		"jsondecode": stdlib.JSONDecodeFunc, "jsonencode": plain(stdlib.JSONEncodeFunc),
 	}
 }
@@ -183,12 +185,14 @@ func envFunc(lookup func(string) (string, bool)) function.Function {
 }
 
 // fileFunc returns the text of a file.
-func fileFunc(dir string) function.Function {
+func fileFunc(dir string, saw func(rules.Read)) function.Function {
 	return function.New(&function.Spec{
 		Params: []function.Parameter{text("path")},
 		Type:   function.StaticReturnType(cty.String),
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
-			b, err := os.ReadFile(under(dir, args[0].AsString()))
+			path := under(dir, args[0].AsString())
+			saw(rules.Read{Kind: rules.FileRead, Name: path})
+			b, err := os.ReadFile(path)
 			if err != nil {
 				return cty.NilVal, function.NewArgError(0, err)
 			}
@@ -201,12 +205,14 @@ func fileFunc(dir string) function.Function {
 }
 
 // fileExistsFunc says whether there is a file or folder at a path.
-func fileExistsFunc(dir string) function.Function {
+func fileExistsFunc(dir string, saw func(rules.Read)) function.Function {
 	return function.New(&function.Spec{
 		Params: []function.Parameter{text("path")},
 		Type:   function.StaticReturnType(cty.Bool),
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
-			_, err := os.Stat(under(dir, args[0].AsString()))
+			path := under(dir, args[0].AsString())
+			saw(rules.Read{Kind: rules.FileStat, Name: path})
+			_, err := os.Stat(path)
 			if err != nil && !errors.Is(err, os.ErrNotExist) {
 				return cty.NilVal, function.NewArgError(0, fmt.Errorf("cannot tell: %w", err))
 			}

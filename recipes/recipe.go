@@ -18,6 +18,10 @@ type Options struct {
 	VarFiles  []File                           // files of x = value lines
 	Vars      map[string]string                // x to the text of var.x=text
 
+	// Saw is told what is looked at outside the files given to Load, as it happens and
+	// perhaps more than once: if none of that changes, Load gives the same. May be nil.
+	Saw func(rules.Read)
+
 	Dir     string // folder of the recipe, which relative paths start from
 	Version string // of bonsai, such as 0.1.0, for requires; anything else than a version passes
 }
@@ -151,9 +155,13 @@ func newLoader(opt Options) *loader {
 	if opt.LookupEnv == nil {
 		opt.LookupEnv = func(string) (string, bool) { return "", false }
 	}
+	if opt.Saw == nil {
+		opt.Saw = func(rules.Read) {}
+	}
+	opt.LookupEnv = reported(opt.LookupEnv, opt.Saw)
 	l := &loader{
 		opt:        opt,
-		functions:  functions(opt.Dir, opt.LookupEnv),
+		functions:  functions(opt.Dir, opt.LookupEnv, opt.Saw),
 		reported:   map[string]bool{},
 		nameless:   map[string]bool{},
 		named:      map[string]*decl{},
@@ -172,4 +180,13 @@ func newLoader(opt Options) *loader {
 		l.roots[name] = true
 	}
 	return l
+}
+
+// reported returns lookup, which tells saw what it was asked and what it answered.
+func reported(lookup func(string) (string, bool), saw func(rules.Read)) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		v, ok := lookup(name)
+		saw(rules.Read{Kind: rules.EnvRead, Name: name, Value: v, Set: ok})
+		return v, ok
+	}
 }

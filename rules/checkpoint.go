@@ -3,7 +3,6 @@ package rules
 import (
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 
 	"github.com/hashicorp/hcl/v2"
@@ -74,22 +73,24 @@ func (checkpointRule) Expand(x *Expansion, body hcl.Body, ctx *hcl.EvalContext) 
 	at := attributeRange(body, "from", x.Range)
 	dir := resolve(x.Dir, block.From)
 	if filepath.Ext(dir) == ".gguf" {
-		f, d := openFile(x.Graph, dir, at)
+		f, d := openFile(x, dir, at)
 		return f, append(diags, d...)
 	}
-	if d := checkFolder(dir, block.From, at); d != nil {
+	names, err := x.list(dir)
+	if d := checkFolder(dir, block.From, names, err, at); d != nil {
 		return nil, append(diags, d)
 	}
-	c, err := openCheckpoint(x.Graph, dir)
+	x.sawShards(dir, names)
+	c, err := openCheckpoint(x, dir)
 	if err != nil {
 		return nil, append(diags, problem(at, "Unusable checkpoint", "%s: %v.", block.From, err))
 	}
 	return c, diags
 }
 
-// checkFolder returns what is wrong with a checkpoint's folder before any file is read.
-func checkFolder(dir, from string, at hcl.Range) *hcl.Diagnostic {
-	entries, err := os.ReadDir(dir)
+// checkFolder returns what is wrong with a checkpoint's folder, given the names in it or
+// why it could not be listed, before any file is read.
+func checkFolder(dir, from string, names []string, err error, at hcl.Range) *hcl.Diagnostic {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return problem(at, "Checkpoint not found",
@@ -98,32 +99,28 @@ func checkFolder(dir, from string, at hcl.Range) *hcl.Diagnostic {
 	case err != nil:
 		return problem(at, "Checkpoint not found", "%v. Give the path of a folder with config.json and safetensors files.", err)
 	}
-	var names []string
-	for _, e := range entries {
-		names = append(names, e.Name())
-	}
 	if err := model.CheckFiles(names); err != nil {
 		return problem(at, "Unusable checkpoint", "%s: %v.", from, err)
 	}
 	return nil
 }
 
-func openCheckpoint(g *engine.Graph, dir string) (*Checkpoint, error) {
-	text, err := os.ReadFile(filepath.Join(dir, "config.json"))
+func openCheckpoint(x *Expansion, dir string) (*Checkpoint, error) {
+	text, err := x.readFile(filepath.Join(dir, "config.json"))
 	if err != nil {
 		return nil, err
 	}
-	c := &Checkpoint{Dir: dir, config: g.Source(filepath.Join(dir, "config.json"))}
+	c := &Checkpoint{Dir: dir, config: x.Graph.Source(filepath.Join(dir, "config.json"))}
 	if c.Config, err = model.ParseConfig(text); err != nil {
 		return nil, err
 	}
-	if err := c.openShards(g); err != nil {
+	if err := c.openShards(x.Graph); err != nil {
 		return nil, err
 	}
-	c.generation = optionalSource(g, dir, "generation_config.json")
-	c.template = optionalSource(g, dir, "chat_template.jinja")
-	c.tokenizerConfig = optionalSource(g, dir, "tokenizer_config.json")
-	c.tokenizer = optionalSource(g, dir, "tokenizer.json")
+	c.generation = optionalSource(x, dir, "generation_config.json")
+	c.template = optionalSource(x, dir, "chat_template.jinja")
+	c.tokenizerConfig = optionalSource(x, dir, "tokenizer_config.json")
+	c.tokenizer = optionalSource(x, dir, "tokenizer.json")
 	return c, nil
 }
 
@@ -161,12 +158,12 @@ func (c *Checkpoint) openShards(g *engine.Graph) error {
 }
 
 // optionalSource returns a file of a folder as a source, or nil if it is not there.
-func optionalSource(g *engine.Graph, dir, name string) *engine.Artifact {
+func optionalSource(x *Expansion, dir, name string) *engine.Artifact {
 	path := filepath.Join(dir, name)
-	if _, err := os.Stat(path); err != nil {
+	if _, err := x.stat(path); err != nil {
 		return nil
 	}
-	return g.Source(path)
+	return x.Graph.Source(path)
 }
 
 // needTokenizer returns a diagnostic if the checkpoint has no tokenizer.

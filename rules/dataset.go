@@ -3,7 +3,6 @@ package rules
 import (
 	"errors"
 	"io/fs"
-	"os"
 
 	"github.com/hashicorp/hcl/v2"
 
@@ -48,7 +47,7 @@ func (datasetRule) Expand(x *Expansion, body hcl.Body, ctx *hcl.EvalContext) (an
 		diags = append(diags, problem(attributeRange(body, "kind", x.Range), "Settings that do not fit", "%s.", capital(err.Error())))
 	}
 	path := resolve(x.Dir, block.Path)
-	size, d := fileSize(path, attributeRange(body, "path", x.Range))
+	size, d := fileSize(x, path, attributeRange(body, "path", x.Range))
 	if d != nil {
 		diags = append(diags, d)
 	}
@@ -60,8 +59,8 @@ func (datasetRule) Expand(x *Expansion, body hcl.Body, ctx *hcl.EvalContext) (an
 }
 
 // fileSize returns the size of a file in bytes, or what is wrong with its path.
-func fileSize(path string, at hcl.Range) (int64, *hcl.Diagnostic) {
-	s, err := os.Stat(path)
+func fileSize(x *Expansion, path string, at hcl.Range) (int64, *hcl.Diagnostic) {
+	s, err := x.stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return 0, problem(at, "File not found",

@@ -2,7 +2,6 @@ package rules
 
 import (
 	"io"
-	"os"
 
 	"github.com/hashicorp/hcl/v2"
 
@@ -27,12 +26,12 @@ func (*File) Kind() string { return "a GGUF file" }
 func (f *File) Artifacts() []*engine.Artifact { return []*engine.Artifact{f.file} }
 
 // openFile reads the head of a GGUF file.
-func openFile(g *engine.Graph, path string, at hcl.Range) (*File, hcl.Diagnostics) {
-	size, d := fileSize(path, at)
+func openFile(x *Expansion, path string, at hcl.Range) (*File, hcl.Diagnostics) {
+	size, d := fileSize(x, path, at)
 	if d != nil {
 		return nil, hcl.Diagnostics{d}
 	}
-	f, err := os.Open(path)
+	f, err := x.open(path)
 	if err != nil {
 		return nil, hcl.Diagnostics{problem(at, "Unusable file", "%v.", err)}
 	}
@@ -41,7 +40,7 @@ func openFile(g *engine.Graph, path string, at hcl.Range) (*File, hcl.Diagnostic
 	if err != nil {
 		return nil, hcl.Diagnostics{problem(at, "Unusable checkpoint", "%v.", err)}
 	}
-	return &File{Config: c, file: g.Source(path)}, nil
+	return &File{Config: c, file: x.Graph.Source(path)}, nil
 }
 
 func readConfig(r io.ReaderAt, size int64, path string) (*model.Config, error) {

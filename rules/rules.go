@@ -45,6 +45,7 @@ type Expansion struct {
 	Step  string        // the step's address, such as codes.body or codes.body["a"]
 	Dir   string        // folder of the recipe, which relative paths start from
 	Range hcl.Range     // the block's header, for diagnostics about the whole block
+	Read  func(Read)    // to be told whatever the rule looks at outside the recipe; never nil
 }
 
 // A Catalogue names the rule of each block type. Every block has one label.
