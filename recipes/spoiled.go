@@ -18,7 +18,11 @@ func (x *expansion) report(diags hcl.Diagnostics, ctx *hcl.EvalContext) {
 		diags = append(slices.DeleteFunc(diags, s.covers), s.diags...)
 	}
 	for _, d := range diags {
-		if key := identity(d); !x.reported[key] {
+		key := identity(d)
+		if d.Summary == "Missing required argument" {
+			key += d.Detail // all are missing from the same place
+		}
+		if !x.reported[key] {
 			x.reported[key] = true
 			x.loader.add(d)
 		}

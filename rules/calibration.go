@@ -41,6 +41,20 @@ type takeBlock struct {
 // calibrationRule packs documents into blocks of tokens and draws some of them.
 type calibrationRule struct{}
 
+// Schema implements Described.
+func (calibrationRule) Schema() Schema {
+	return SchemaOf(calibrationBlock{}, "Packs documents into blocks of tokens, some of which the weights are fitted to.", map[string]Attribute{
+		"model":     {Refers: []string{"checkpoint"}, Doc: "The checkpoint whose tokenizer makes the tokens."},
+		"length":    {Range: "tokens, from 2 to the model's context", Doc: "How long a block is."},
+		"seed":      {Default: "0", Doc: "Chooses which blocks are drawn, in all takes."},
+		"separator": {Absent: "the tokenizer's end of text", Doc: "The token that stands between documents."},
+		"take":      {Required: true, Doc: "Draws blocks from one dataset."},
+		"take.from": {Refers: []string{"dataset"}, Doc: "The dataset to draw from."},
+		"take.n":    {Range: "blocks, at least 1", Doc: "How many blocks to draw."},
+		"take.seed": {Default: "0", Doc: "Chooses which blocks are drawn, in this take."},
+	})
+}
+
 // Expand implements Rule.
 func (calibrationRule) Expand(x *Expansion, body hcl.Body, ctx *hcl.EvalContext) (any, hcl.Diagnostics) {
 	block, diags := decode[calibrationBlock](body, ctx)

@@ -64,6 +64,13 @@ type checkpointBlock struct {
 // the recipe is read, so that what does not fit is known before anything runs.
 type checkpointRule struct{}
 
+// Schema implements Described.
+func (checkpointRule) Schema() Schema {
+	return SchemaOf(checkpointBlock{}, "Names a model that there is, as its author saved it.", map[string]Attribute{
+		"from": {Doc: "A folder with config.json, safetensors files and a tokenizer or, to evaluate only, a GGUF file."},
+	})
+}
+
 // Expand implements Rule.
 func (checkpointRule) Expand(x *Expansion, body hcl.Body, ctx *hcl.EvalContext) (any, hcl.Diagnostics) {
 	block, diags := decode[checkpointBlock](body, ctx)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strconv"
 
 	"github.com/hashicorp/hcl/v2"
 
@@ -54,6 +55,22 @@ func (b codesBlock) damping() float64 {
 // codesRule makes the layers of a model ternary, one input group after the other, each
 // with the inputs that the quantized groups before it produce.
 type codesRule struct{ settings Settings }
+
+// Schema implements Described.
+func (codesRule) Schema() Schema {
+	return SchemaOf(codesBlock{}, "Makes the layers of a model ternary, each group of weights with the inputs that those before it give.", map[string]Attribute{
+		"model":       {Refers: []string{"checkpoint"}, Doc: "The checkpoint whose layers become ternary."},
+		"calibration": {Refers: []string{"calibration"}, Doc: "The tokens that the weights are fitted to."},
+		"rotation":    {Refers: []string{"rotation"}, Doc: "The rotation of the inputs, of the same widths as the model."},
+		"method": {
+			Default: strconv.Quote(quantize.GPTQ), Values: []string{quantize.GPTQ, quantize.RTN},
+			Doc: "How codes are chosen: gptq lets later columns make up for the error of earlier ones, rtn rounds, to compare with.",
+		},
+		"damping":    {Default: "0.01", Range: "from 0 to 100, of the mean of the Hessian's diagonal", Doc: "What is added to the Hessian's diagonal before it is inverted."},
+		"keep":       {Type: "list(string)", Default: "[]", Doc: "Patterns of the names of tensors that stay as they are, such as \"*.v_proj.weight\"."},
+		"few_tokens": {Default: "false", Doc: "Allows a calibration with fewer tokens than the widest inputs have columns."},
+	})
+}
 
 // Expand implements Rule.
 func (r codesRule) Expand(x *Expansion, body hcl.Body, ctx *hcl.EvalContext) (any, hcl.Diagnostics) {

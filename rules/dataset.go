@@ -33,6 +33,23 @@ type datasetBlock struct {
 // datasetRule reads one file of text.
 type datasetRule struct{}
 
+// Schema implements Described.
+func (datasetRule) Schema() Schema {
+	return SchemaOf(datasetBlock{}, "Reads one file of text, plain or compressed, as documents.", map[string]Attribute{
+		"kind": {
+			Values: []string{dataset.Text, dataset.WikiText, dataset.JSON, dataset.JSONL, dataset.Parquet},
+			Doc:    "What the file is.",
+		},
+		"path":      {Doc: "The file, relative to the recipe's folder or absolute."},
+		"field":     {Absent: "\"text\"", Doc: "Where the text is in an element of json, a line of jsonl or a row of parquet."},
+		"separator": {Absent: "the file is one document", Doc: "What stands between the documents of a text."},
+		"articles":  {Default: "false", Doc: "Makes each article of a wikitext a document."},
+		"trim":      {Default: "false", Doc: "Removes white space at both ends of a document."},
+		"from":      {Default: "0", Range: "rows, from 0", Doc: "How many rows to skip: documents, elements, lines or rows."},
+		"n":         {Default: "0", Range: "rows, from 0; 0 takes all", Doc: "How many rows to take; fewer in the file are an error."},
+	})
+}
+
 // Expand implements Rule.
 func (datasetRule) Expand(x *Expansion, body hcl.Body, ctx *hcl.EvalContext) (any, hcl.Diagnostics) {
 	block, diags := decode[datasetBlock](body, ctx)

@@ -3,6 +3,7 @@ package rules
 import (
 	"fmt"
 	"path/filepath"
+	"reflect"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -25,16 +26,29 @@ func problem(r hcl.Range, summary, format string, args ...any) *hcl.Diagnostic {
 func decode[T any](body hcl.Body, ctx *hcl.EvalContext) (T, hcl.Diagnostics) {
 	var block T
 	diags := gohcl.DecodeBody(body, ctx, &block)
-	return block, diags
+	_, _, missing := body.PartialContent(requiredReferences(reflect.TypeFor[T]()))
+	return block, append(diags, missing...)
+}
+
+// requiredReferences returns the attributes of a block that are expressions and not
+// optional: gohcl makes null of them when they are missing, and says nothing.
+func requiredReferences(block reflect.Type) *hcl.BodySchema {
+	s := &hcl.BodySchema{}
+	for i := range block.NumField() {
+		f := block.Field(i)
+		if name := f.Tag.Get("hcl"); f.Type == reflect.TypeFor[hcl.Expression]() && !strings.Contains(name, ",") {
+			s.Attributes = append(s.Attributes, hcl.AttributeSchema{Name: name, Required: true})
+		}
+	}
+	return s
 }
 
 // referenceTo returns the value of the step that expr refers to, which must be a T.
-// what says in words what is expected, such as "a checkpoint". A missing optional
-// attribute gives the zero T.
+// what says in words what is expected, such as "a checkpoint".
 func referenceTo[T any](expr hcl.Expression, ctx *hcl.EvalContext, what string) (T, hcl.Diagnostics) {
 	var zero T
 	v, diags := expr.Value(ctx)
-	if diags.HasErrors() || v.IsNull() {
+	if diags.HasErrors() {
 		return zero, diags
 	}
 	step, isStep := Value(v)
@@ -42,8 +56,11 @@ func referenceTo[T any](expr hcl.Expression, ctx *hcl.EvalContext, what string) 
 		return t, diags
 	}
 	found := "a value of type " + v.Type().FriendlyName()
-	if isStep {
+	switch {
+	case isStep:
 		found = describe(step)
+	case v.IsNull():
+		found = "null or missing"
 	}
 	return zero, append(diags, problem(expr.Range(), "Wrong kind of reference",
 		"This must refer to %s, and it is %s.", what, found))

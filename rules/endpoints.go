@@ -17,6 +17,13 @@ type endpointsBlock struct {
 // endpointsRule makes the head and the embedding ternary, after all layers.
 type endpointsRule struct{ settings Settings }
 
+// Schema implements Described.
+func (endpointsRule) Schema() Schema {
+	return SchemaOf(endpointsBlock{}, "Makes the head and the embedding of a model ternary, after its layers.", map[string]Attribute{
+		"codes": {Refers: []string{"codes"}, Doc: "The codes of the layers, whose settings hold here too."},
+	})
+}
+
 // Expand implements Rule.
 func (r endpointsRule) Expand(x *Expansion, body hcl.Body, ctx *hcl.EvalContext) (any, hcl.Diagnostics) {
 	block, diags := decode[endpointsBlock](body, ctx)

@@ -1,6 +1,8 @@
 package rules
 
 import (
+	"strconv"
+
 	"github.com/hashicorp/hcl/v2"
 
 	"bonsai/engine"
@@ -35,6 +37,23 @@ type textBlock struct {
 
 // evaluationRule measures a model beside the one it was made of, on text.
 type evaluationRule struct{ settings Settings }
+
+// Schema implements Described.
+func (evaluationRule) Schema() Schema {
+	return SchemaOf(evaluationBlock{}, "Measures a model beside the one that it was made of: perplexity, divergence, agreement.", map[string]Attribute{
+		"model":   {Refers: []string{"gguf", "codes", "endpoints", "checkpoint"}, Doc: "The model to measure."},
+		"against": {Refers: []string{"checkpoint"}, Doc: "The original, a folder whose tokenizer reads the texts."},
+		"window":  {Absent: "512, or the model's context if that is less", Range: "tokens, from 2 to the model's context", Doc: "How long the windows are that a text is cut into."},
+		"bos": {
+			Default: strconv.Quote(evaluate.NoBOS), Values: []string{evaluate.NoBOS, evaluate.TextBOS, evaluate.WindowBOS},
+			Doc: "Where the token goes that begins a text: nowhere, before the text, or before each window.",
+		},
+		"text":        {Required: true, Doc: "Measures on one dataset."},
+		"text.from":   {Refers: []string{"dataset"}, Doc: "The dataset to measure on."},
+		"text.tokens": {Default: "0", Range: "tokens, from 0; 0 takes all", Doc: "How much of the text is used."},
+		"text.join":   {Default: `"\n"`, Doc: "What is put between the documents."},
+	})
+}
 
 // Expand implements Rule.
 func (r evaluationRule) Expand(x *Expansion, body hcl.Body, ctx *hcl.EvalContext) (any, hcl.Diagnostics) {

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -38,6 +39,16 @@ type ggufBlock struct {
 
 // ggufRule writes a GGUF file of Prism's layout, reads it back and compares.
 type ggufRule struct{ settings Settings }
+
+// Schema implements Described.
+func (ggufRule) Schema() Schema {
+	return SchemaOf(ggufBlock{}, "Writes a GGUF file that Prism's llama.cpp fork loads, reads it back and compares.", map[string]Attribute{
+		"weights": {Refers: []string{"codes", "endpoints"}, Doc: "What is ternary in the file."},
+		"name":    {Doc: "The file's name, to which format and .gguf are added."},
+		"format":  {Default: strconv.Quote(prism.Formats()[0]), Values: prism.Formats(), Doc: "How the codes are packed."},
+		"context": {Absent: "the model's context", Range: "tokens", Doc: "The context length that the file states."},
+	})
+}
 
 // Expand implements Rule.
 func (r ggufRule) Expand(x *Expansion, body hcl.Body, ctx *hcl.EvalContext) (any, hcl.Diagnostics) {

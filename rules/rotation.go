@@ -33,6 +33,18 @@ type rotationBlock struct {
 // rotationRule draws one vector of signs for each input width of a model.
 type rotationRule struct{}
 
+// Schema implements Described.
+func (rotationRule) Schema() Schema {
+	return SchemaOf(rotationBlock{}, "Draws the signs of a rotation that spreads outliers over the inputs of the weights.", map[string]Attribute{
+		"model": {Refers: []string{"checkpoint"}, Doc: "The checkpoint whose input widths are rotated."},
+		"seed":  {Default: "0", Doc: "Chooses the signs."},
+		"block": {
+			Absent: "the largest power of two that divides all widths, at most 4096",
+			Range:  "a power of two, at least 128, that divides all widths", Doc: "How many inputs are mixed together.",
+		},
+	})
+}
+
 // Expand implements Rule.
 func (rotationRule) Expand(x *Expansion, body hcl.Body, ctx *hcl.EvalContext) (any, hcl.Diagnostics) {
 	block, diags := decode[rotationBlock](body, ctx)
