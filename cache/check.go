@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"bonsai/cache/disk"
 )
 
 // hashBuffer is the read size when hashing a file: past 256 KiB nothing is gained.
@@ -23,19 +25,19 @@ func isMarked(fi fs.FileInfo) bool {
 }
 
 // mark sets the time that isMarked looks for.
-func mark(path string, now time.Time) error {
-	return os.Chtimes(path, time.Time{}, now.Truncate(time.Second))
+func (d *Dir) mark(path string, now time.Time) error {
+	return d.disk.Chtimes(path, now.Truncate(time.Second))
 }
 
 // checkTime hashes an open blob if its time says that it may have been changed.
-func (d *Dir) checkTime(digest Digest, f *os.File, fi fs.FileInfo) error {
+func (d *Dir) checkTime(digest Digest, f *disk.File, fi fs.FileInfo) error {
 	if isMarked(fi) {
 		return nil
 	}
 	if !fi.Mode().IsRegular() {
 		return d.badBlob(digest, f, "it is not a file")
 	}
-	if s, err := stampOf(f); err == nil {
+	if s, err := f.Stamp(); err == nil {
 		if known, ok := d.trusted.Load(digest); ok && known == s {
 			return nil
 		}
@@ -45,8 +47,8 @@ func (d *Dir) checkTime(digest Digest, f *os.File, fi fs.FileInfo) error {
 
 // rehash hashes an open blob. A good one is trusted from then on; a bad one, or one
 // that cannot be read, is moved away.
-func (d *Dir) rehash(digest Digest, f *os.File) error {
-	before, err := stampOf(f)
+func (d *Dir) rehash(digest Digest, f *disk.File) error {
+	before, err := f.Stamp()
 	if err != nil {
 		return fmt.Errorf("blob %s: %w", digest.Short(), err)
 	}
@@ -58,21 +60,21 @@ func (d *Dir) rehash(digest Digest, f *os.File) error {
 		return d.badBlob(digest, f, fmt.Sprintf("its %d bytes have digest %s", out.Size, out.Digest.Short()))
 	}
 	// One that was written to meanwhile is looked at again next time.
-	if after, err := stampOf(f); err == nil && after.Modified == before.Modified {
+	if after, err := f.Stamp(); err == nil && after.Modified == before.Modified {
 		d.trust(digest, f.Name(), after)
 	}
 	return nil
 }
 
 // trust marks a good blob, or remembers it for this process if that is not possible.
-func (d *Dir) trust(digest Digest, path string, st stamp) {
-	if d.frozen || mark(path, d.now()) != nil {
+func (d *Dir) trust(digest Digest, path string, st disk.Stamp) {
+	if d.frozen || d.mark(path, d.now()) != nil {
 		d.trusted.Store(digest, st)
 	}
 }
 
 // badBlob moves a blob away and returns why.
-func (d *Dir) badBlob(digest Digest, f *os.File, reason string) error {
+func (d *Dir) badBlob(digest Digest, f *disk.File, reason string) error {
 	d.quarantine(f)
 	return &MissError{What: "blob " + digest.Short(), Reason: reason, Err: ErrCorrupt}
 }
@@ -80,7 +82,7 @@ func (d *Dir) badBlob(digest Digest, f *os.File, reason string) error {
 // quarantine moves a damaged file away, so that it is made again and can still be
 // looked at. f is open under its name in the store; if another file has that name by
 // now, that one stays. A file that cannot be moved stays, and stays a miss.
-func (d *Dir) quarantine(f *os.File) {
+func (d *Dir) quarantine(f *disk.File) {
 	if d.frozen {
 		return
 	}
@@ -88,21 +90,21 @@ func (d *Dir) quarantine(f *os.File) {
 	if err != nil {
 		return
 	}
-	if now, err := os.Stat(f.Name()); err != nil || !os.SameFile(bad, now) {
+	if now, err := d.disk.Stat(f.Name()); err != nil || !os.SameFile(bad, now) {
 		return
 	}
 	to := filepath.Join(d.path, quarantineDir)
-	if err := os.MkdirAll(to, 0o777); err != nil {
+	if err := d.disk.MkdirAll(to, 0o777); err != nil {
 		return
 	}
 	name := fmt.Sprintf("%s-%d", filepath.Base(f.Name()), d.now().Unix())
 	// The caller reports the damage, which matters more than a failure to tidy up.
-	_ = os.Rename(f.Name(), filepath.Join(to, name))
+	_ = d.disk.Rename(f.Name(), filepath.Join(to, name))
 }
 
 // hashAll hashes a file from its start, whatever its offset. It looks at ctx between
 // reads.
-func hashAll(ctx context.Context, f *os.File) (Output, error) {
+func hashAll(ctx context.Context, f io.ReaderAt) (Output, error) {
 	h := sha256.New()
 	buf := make([]byte, hashBuffer)
 	var n int64

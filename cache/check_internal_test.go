@@ -18,7 +18,7 @@ func TestQuarantineSparesANewFile(t *testing.T) {
 		}
 	}
 	write(path, "damaged")
-	f, err := os.Open(path)
+	f, err := d.disk.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}

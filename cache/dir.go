@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"bonsai/cache/disk"
 )
 
 // The folders of a Dir.
@@ -44,14 +46,14 @@ const cacheTag = "Signature: 8a477f597d28d172789f06886806bc55\n# Written by bons
 // systems that keep no fractions, and against decay of the disk, only sizes are
 // checked on use; Verify hashes.
 type Dir struct {
-	path     string
-	now      func() time.Time
-	frozen   bool // opened by OpenReadOnly
-	openTemp func(path string) (tempFile, error)
+	path   string
+	now    func() time.Time
+	disk   *disk.Disk
+	frozen bool // opened by OpenReadOnly
 
 	sources *journal[fileID, source]
 	history *journal[string, Key]
-	trusted sync.Map // Digest → stamp of a blob that was hashed but could not be marked
+	trusted sync.Map // Digest → disk.Stamp of a blob that was hashed but could not be marked
 }
 
 // OpenDir opens the store in the folder path, which is made if it is missing, and
@@ -60,7 +62,17 @@ type Dir struct {
 // A folder that exists and cannot be written serves reads; what would write then
 // returns an ErrReadOnly.
 func OpenDir(path string, now func() time.Time) (*Dir, error) {
-	d, err := newDir(path, now)
+	return OpenWith(path, now, Options{})
+}
+
+// Options say how a Dir works. The zero value is what OpenDir takes.
+type Options struct {
+	Disk *disk.Disk // makes the calls to file systems; nil makes them as they are
+}
+
+// OpenWith is OpenDir with options.
+func OpenWith(path string, now func() time.Time, o Options) (*Dir, error) {
+	d, err := newDir(path, now, o)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +87,7 @@ func OpenDir(path string, now func() time.Time) (*Dir, error) {
 // and deletes nothing, now and later; what would write returns an ErrReadOnly. A
 // folder that is missing is an empty store.
 func OpenReadOnly(path string, now func() time.Time) (*Dir, error) {
-	d, err := newDir(path, now)
+	d, err := newDir(path, now, Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -83,19 +95,17 @@ func OpenReadOnly(path string, now func() time.Time) (*Dir, error) {
 	return d, nil
 }
 
-func newDir(path string, now func() time.Time) (*Dir, error) {
+func newDir(path string, now func() time.Time, o Options) (*Dir, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("cache: %w", err)
 	}
-	d := &Dir{
-		path:     path,
-		now:      now,
-		openTemp: openTemp,
-		sources:  newSources(filepath.Join(path, sourcesFile)),
-		history:  newHistory(filepath.Join(path, historyFile)),
+	if o.Disk == nil {
+		o.Disk = &disk.Disk{}
 	}
-	d.sources.rewrite, d.history.rewrite = d.writeFile, d.writeFile
+	d := &Dir{path: path, now: now, disk: o.Disk}
+	d.sources = newSources(d, filepath.Join(path, sourcesFile))
+	d.history = newHistory(d, filepath.Join(path, historyFile))
 	return d, nil
 }
 
@@ -103,20 +113,20 @@ func newDir(path string, now func() time.Time) (*Dir, error) {
 // nothing to read either.
 func (d *Dir) prepare() error {
 	for _, name := range []string{blobsDir, resultsDir, locksDir, tempDir} {
-		err := os.MkdirAll(filepath.Join(d.path, name), 0o777)
+		err := d.disk.MkdirAll(filepath.Join(d.path, name), 0o777)
 		if err == nil {
 			continue
 		}
-		fi, statErr := os.Stat(d.path)
-		if statErr != nil || !fi.IsDir() || !isReadOnly(err) {
+		fi, statErr := d.disk.Stat(d.path)
+		if statErr != nil || !fi.IsDir() || !disk.IsReadOnly(err) {
 			return d.writeError(err)
 		}
 		return nil
 	}
 	tag := filepath.Join(d.path, "CACHEDIR.TAG")
-	if _, err := os.Lstat(tag); errors.Is(err, fs.ErrNotExist) {
+	if _, err := d.disk.Lstat(tag); errors.Is(err, fs.ErrNotExist) {
 		// A cache without its tag works as well.
-		_ = os.WriteFile(tag, []byte(cacheTag), 0o666)
+		_ = d.writeFile(tag, []byte(cacheTag))
 	}
 	return nil
 }
@@ -130,7 +140,7 @@ func (d *Dir) Path() string { return d.path }
 // not: see Stat.
 func (d *Dir) Lookup(k Key) (Result, error) {
 	path := d.resultPath(k)
-	f, err := os.Open(path)
+	f, err := d.disk.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Result{}, noResult(k)
 	}
@@ -155,7 +165,7 @@ func (d *Dir) Lookup(k Key) (Result, error) {
 }
 
 // badResult moves a result that cannot be read away, unless a newer bonsai reads it.
-func (d *Dir) badResult(k Key, f *os.File, err error) error {
+func (d *Dir) badResult(k Key, f *disk.File, err error) error {
 	miss := &MissError{What: "result " + k.Short(), Reason: err.Error()}
 	if _, other := errors.AsType[*FormatError](err); other {
 		return miss
@@ -168,11 +178,11 @@ func (d *Dir) badResult(k Key, f *os.File, err error) error {
 // checkSizes compares the blobs of r that are there with what r says of them.
 func (d *Dir) checkSizes(k Key, r Result) error {
 	for i, o := range r.Outputs {
-		fi, err := os.Stat(d.blobPath(o.Digest))
+		fi, err := d.disk.Stat(d.blobPath(o.Digest))
 		if err != nil || fi.Size() == o.Size {
 			continue
 		}
-		if f, err := os.Open(d.blobPath(o.Digest)); err == nil {
+		if f, err := d.disk.Open(d.blobPath(o.Digest)); err == nil {
 			d.quarantine(f)
 			f.Close()
 		}
@@ -251,7 +261,7 @@ func (d *Dir) Open(digest Digest) (Blob, error) {
 
 // Stat returns the size of a blob in bytes, or the error that Open would.
 func (d *Dir) Stat(digest Digest) (int64, error) {
-	fi, err := os.Stat(d.blobPath(digest))
+	fi, err := d.disk.Stat(d.blobPath(digest))
 	if err == nil && isMarked(fi) {
 		return fi.Size(), nil
 	}
@@ -279,15 +289,15 @@ func (d *Dir) Remove(digest Digest) error {
 	if d.frozen {
 		return d.writeError(ErrReadOnly)
 	}
-	err := os.Remove(d.blobPath(digest))
+	err := d.disk.Remove(d.blobPath(digest))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	return d.writeError(err)
 }
 
-func (d *Dir) open(digest Digest) (*os.File, error) {
-	f, err := os.Open(d.blobPath(digest))
+func (d *Dir) open(digest Digest) (*disk.File, error) {
+	f, err := d.disk.Open(d.blobPath(digest))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, noBlob(digest)
 	}
@@ -309,7 +319,7 @@ func (d *Dir) shard(folder, name string) string {
 
 // A fileBlob is a Blob of a Dir.
 type fileBlob struct {
-	file *os.File
+	file *disk.File
 	size int64
 }
 
@@ -318,4 +328,4 @@ func (b *fileBlob) Close() error                            { return b.file.Clos
 func (b *fileBlob) Size() int64                             { return b.size }
 
 // File returns the open file, for memory maps. It is closed with the blob.
-func (b *fileBlob) File() *os.File { return b.file }
+func (b *fileBlob) File() *os.File { return b.file.OS() }

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"bonsai/cache/disk"
 )
 
 // How Export put a blob at a user's path.
@@ -53,7 +55,7 @@ func (d *Dir) Export(digest Digest, path string) (how string, err error) {
 	switch {
 	case err == nil:
 		return how, nil
-	case isFull(err):
+	case disk.IsFull(err):
 		return "", fmt.Errorf("export %s: %w: %w", path, ErrFull, err)
 	default:
 		return "", fmt.Errorf("export %s: %w", path, err)
@@ -62,14 +64,14 @@ func (d *Dir) Export(digest Digest, path string) (how string, err error) {
 
 // isPresent reports whether path is the blob already, or a file with its bytes.
 func (d *Dir) isPresent(digest Digest, blob fs.FileInfo, path string) bool {
-	fi, err := os.Lstat(path)
+	fi, err := d.disk.Lstat(path)
 	if err != nil || !fi.Mode().IsRegular() || fi.Size() != blob.Size() {
 		return false
 	}
 	if os.SameFile(fi, blob) {
 		return true
 	}
-	st, err := stampAt(path)
+	st, err := d.disk.StampAt(path)
 	if err != nil {
 		return false
 	}
@@ -78,19 +80,19 @@ func (d *Dir) isPresent(digest Digest, blob fs.FileInfo, path string) bool {
 }
 
 // export makes the file beside path and renames it.
-func (d *Dir) export(digest Digest, blob *os.File, path string) (how string, err error) {
+func (d *Dir) export(digest Digest, blob *disk.File, path string) (how string, err error) {
 	dir, base := filepath.Split(path)
 	dir = filepath.Clean(dir)
-	if err := os.MkdirAll(dir, 0o777); err != nil {
+	if err := d.disk.MkdirAll(dir, 0o777); err != nil {
 		return "", err
 	}
 	temp := filepath.Join(dir, "."+base+"."+rand.Text()[:8]+partial)
-	defer os.Remove(temp)
+	defer d.disk.Remove(temp)
 	switch {
-	case reflink(blob, temp) == nil:
+	case blob.Reflink(temp) == nil:
 		how, err = Reflink, d.place(digest, temp, path)
-	case os.Link(blob.Name(), temp) == nil:
-		how, err = Hardlink, replace(temp, path)
+	case d.disk.Link(blob.Name(), temp) == nil:
+		how, err = Hardlink, d.disk.Rename(temp, path)
 	default:
 		d.sweepUnlocked(dir, partialAge, func(name string) bool {
 			return strings.HasPrefix(name, "."+base+".") && strings.HasSuffix(name, partial)
@@ -103,7 +105,7 @@ func (d *Dir) export(digest Digest, blob *os.File, path string) (how string, err
 	if err != nil {
 		return "", err
 	}
-	return how, syncDir(dir)
+	return how, d.disk.SyncDir(dir)
 }
 
 // place renames a finished file and remembers its digest, so that it is not exported
@@ -111,19 +113,19 @@ func (d *Dir) export(digest Digest, blob *os.File, path string) (how string, err
 // writes to the file, however soon, sets another.
 func (d *Dir) place(digest Digest, temp, path string) error {
 	at := d.now().Add(-racy).Truncate(time.Second)
-	marked := mark(temp, at) == nil
-	if err := replace(temp, path); err != nil {
+	marked := d.mark(temp, at) == nil
+	if err := d.disk.Rename(temp, path); err != nil {
 		return err
 	}
-	if st, err := stampAt(path); err == nil && marked && st.Modified == at.UnixNano() {
+	if st, err := d.disk.StampAt(path); err == nil && marked && st.Modified == at.UnixNano() {
 		d.rememberSource(st, digest)
 	}
 	return nil
 }
 
 // copyBlob copies a blob, and checks its digest since it reads it all.
-func (d *Dir) copyBlob(digest Digest, blob *os.File, path string) error {
-	f, err := openTemp(path)
+func (d *Dir) copyBlob(digest Digest, blob *disk.File, path string) error {
+	f, err := d.openTemp(path)
 	if err != nil {
 		return err
 	}

@@ -6,8 +6,9 @@ import (
 )
 
 // newHistory returns the journal of the last key of each action.
-func newHistory(path string) *journal[string, Key] {
+func newHistory(d *Dir, path string) *journal[string, Key] {
 	return &journal[string, Key]{
+		d:      d,
 		path:   path,
 		encode: func(id string, k Key) string { return strconv.Quote(id) + " " + k.String() },
 		decode: parseLast,

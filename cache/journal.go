@@ -33,10 +33,10 @@ const (
 // only remembered, never relied upon, so nothing is synced, and a line that another
 // process appends while the file is rewritten may be lost.
 type journal[K comparable, V any] struct {
-	path    string
-	encode  func(K, V) string
-	decode  func(text string) (K, V, bool)
-	rewrite func(path string, b []byte) error // replaces a file atomically
+	d      *Dir
+	path   string
+	encode func(K, V) string
+	decode func(text string) (K, V, bool)
 
 	mu      sync.Mutex
 	entries map[K]entry[V]
@@ -93,7 +93,7 @@ func (j *journal[K, V]) learn(k K, v V) {
 // refresh reads what was appended since the last time, by whomever. A journal that
 // was replaced is read from its start.
 func (j *journal[K, V]) refresh() error {
-	fi, err := os.Stat(j.path)
+	fi, err := j.d.disk.Stat(j.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -103,7 +103,7 @@ func (j *journal[K, V]) refresh() error {
 	if j.file != nil && os.SameFile(j.file, fi) && j.file.Size() == fi.Size() {
 		return nil
 	}
-	f, err := os.Open(j.path)
+	f, err := j.d.disk.Open(j.path)
 	if err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (j *journal[K, V]) parse(b []byte) {
 
 // append adds one line.
 func (j *journal[K, V]) append(text string) error {
-	f, err := os.OpenFile(j.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666)
+	f, err := j.d.disk.OpenFile(j.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666)
 	if err != nil {
 		return err
 	}
@@ -157,12 +157,12 @@ func (j *journal[K, V]) append(text string) error {
 // compact rewrites the file without the lines that no longer count, unless another
 // process does so now.
 func (j *journal[K, V]) compact() error {
-	f, err := os.OpenFile(j.path, os.O_RDWR, 0)
+	f, err := j.d.disk.OpenFile(j.path, os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	if ok, err := tryLock(f); !ok || !isAt(f, j.path) {
+	if ok, err := f.TryLock(); !ok || !j.d.isAt(f, j.path) {
 		return err
 	}
 	if err := j.refresh(); err != nil {
@@ -181,7 +181,7 @@ func (j *journal[K, V]) compact() error {
 		b = appendLine(b, j.encode(k, j.entries[k].value))
 	}
 	j.entries, j.file = nil, nil
-	return j.rewrite(j.path, b)
+	return j.d.writeFile(j.path, b)
 }
 
 func appendLine(b []byte, text string) []byte {

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"bonsai/cache/disk"
 )
 
 // The waits between two tries for a lock. A system call that waits could not be
@@ -54,7 +56,7 @@ func (d *Dir) Lock(ctx context.Context, k Key, waiting func(holder string)) (unl
 	if d.frozen {
 		return nil, d.writeError(ErrReadOnly)
 	}
-	w := &lockWait{path: filepath.Join(d.path, locksDir, k.String()), tell: waiting, wait: firstWait}
+	w := &lockWait{d: d, path: filepath.Join(d.path, locksDir, k.String()), tell: waiting, wait: firstWait}
 	for {
 		f, err := w.try(ctx)
 		if err != nil {
@@ -62,7 +64,7 @@ func (d *Dir) Lock(ctx context.Context, k Key, waiting func(holder string)) (unl
 		}
 		if f != nil {
 			writeHolder(f, holderText(ctx, d.now()))
-			return sync.OnceFunc(func() { unlockFile(f) }), nil
+			return sync.OnceFunc(func() { d.unlockFile(f) }), nil
 		}
 	}
 }
@@ -76,6 +78,7 @@ func (d *Dir) lockError(ctx context.Context, err error) error {
 
 // A lockWait is one call of Lock.
 type lockWait struct {
+	d    *Dir
 	path string
 	tell func(holder string)
 	told string
@@ -84,18 +87,18 @@ type lockWait struct {
 
 // try opens the lock file and waits until it is locked. The holder deletes the file
 // before letting go: then it is the wrong file, and try returns nil for another try.
-func (w *lockWait) try(ctx context.Context) (*os.File, error) {
-	f, err := openLock(w.path)
+func (w *lockWait) try(ctx context.Context) (*disk.File, error) {
+	f, err := w.d.openLock(w.path)
 	if err != nil {
 		return nil, err
 	}
 	for {
-		ok, err := tryLock(f)
+		ok, err := f.TryLock()
 		if err != nil {
 			f.Close()
 			return nil, err
 		}
-		if ok && isAt(f, w.path) {
+		if ok && w.d.isAt(f, w.path) {
 			return f, nil
 		}
 		if ok {
@@ -111,19 +114,19 @@ func (w *lockWait) try(ctx context.Context) (*os.File, error) {
 }
 
 // openLock opens a lock file. Its folder is made if someone deleted it.
-func openLock(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
+func (d *Dir) openLock(path string) (*disk.File, error) {
+	f, err := d.disk.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return f, err
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+	if err := d.disk.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return nil, err
 	}
-	return os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
+	return d.disk.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
 }
 
 // report tells who holds the lock, if that is news.
-func (w *lockWait) report(f *os.File) {
+func (w *lockWait) report(f *disk.File) {
 	b, err := io.ReadAll(io.NewSectionReader(f, 0, maxHolder))
 	if holder := string(b); err == nil && holder != "" && holder != w.told && w.tell != nil {
 		w.told = holder
@@ -144,25 +147,25 @@ func (w *lockWait) sleep(ctx context.Context) error {
 }
 
 // isAt reports whether path is a name of the open file f.
-func isAt(f *os.File, path string) bool {
+func (d *Dir) isAt(f *disk.File, path string) bool {
 	mine, err := f.Stat()
 	if err != nil {
 		return false
 	}
-	there, err := os.Stat(path)
+	there, err := d.disk.Stat(path)
 	return err == nil && os.SameFile(mine, there)
 }
 
 // writeHolder writes who holds the lock into its file. A waiter that cannot read it
 // waits all the same.
-func writeHolder(f *os.File, text string) {
+func writeHolder(f *disk.File, text string) {
 	if f.Truncate(0) == nil {
 		_, _ = f.WriteAt([]byte(text), 0)
 	}
 }
 
 // unlockFile deletes a lock file while its lock is held, then lets go.
-func unlockFile(f *os.File) {
-	os.Remove(f.Name())
+func (d *Dir) unlockFile(f *disk.File) {
+	d.disk.Remove(f.Name())
 	f.Close()
 }

@@ -3,8 +3,8 @@ package cache
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -36,16 +36,25 @@ func (d *Dir) Kept(s Shelf, name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := os.ReadFile(path)
+	b, err := d.readFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, &MissError{What: string(s) + " " + name, Reason: "not kept"}
 	}
 	return b, err
 }
 
+func (d *Dir) readFile(path string) ([]byte, error) {
+	f, err := d.disk.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(f)
+}
+
 // KeptNames returns the names on a shelf, in order.
 func (d *Dir) KeptNames(s Shelf) ([]string, error) {
-	entries, err := os.ReadDir(filepath.Join(d.path, string(s)))
+	entries, err := d.disk.ReadDir(filepath.Join(d.path, string(s)))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -66,7 +75,7 @@ func (d *Dir) Discard(s Shelf, name string) error {
 	if d.frozen {
 		return d.writeError(ErrReadOnly)
 	}
-	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+	if err := d.disk.Remove(path); !errors.Is(err, fs.ErrNotExist) {
 		return d.writeError(err)
 	}
 	return nil
@@ -87,7 +96,7 @@ func (d *Dir) Scratch(k Key) (path string, err error) {
 		return "", d.writeError(ErrReadOnly)
 	}
 	path = d.scratchPath(k)
-	return path, d.writeError(os.MkdirAll(path, 0o777))
+	return path, d.writeError(d.disk.MkdirAll(path, 0o777))
 }
 
 // DropScratch removes the scratch folder of k, if there is one.
@@ -95,7 +104,7 @@ func (d *Dir) DropScratch(k Key) error {
 	if d.frozen {
 		return d.writeError(ErrReadOnly)
 	}
-	return d.writeError(os.RemoveAll(d.scratchPath(k)))
+	return d.writeError(d.disk.RemoveAll(d.scratchPath(k)))
 }
 
 func (d *Dir) scratchPath(k Key) string { return filepath.Join(d.path, scratchDir, k.String()) }

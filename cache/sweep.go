@@ -33,17 +33,17 @@ func (d *Dir) sweep() {
 // sweepUnlocked deletes the files of a folder that no process holds, if they were not
 // written to for a while and their name is one of those meant.
 func (d *Dir) sweepUnlocked(folder string, age time.Duration, meant func(name string) bool) {
-	for _, e := range list(folder) {
+	for _, e := range d.list(folder) {
 		fi, err := e.Info()
 		if err != nil || !meant(e.Name()) || !fi.Mode().IsRegular() || d.now().Sub(fi.ModTime()) < age {
 			continue
 		}
-		f, err := os.OpenFile(filepath.Join(folder, e.Name()), os.O_RDWR, 0)
+		f, err := d.disk.OpenFile(filepath.Join(folder, e.Name()), os.O_RDWR, 0)
 		if err != nil {
 			continue
 		}
-		if ok, err := tryLock(f); ok && err == nil && isAt(f, f.Name()) {
-			unlockFile(f)
+		if ok, err := f.TryLock(); ok && err == nil && d.isAt(f, f.Name()) {
+			d.unlockFile(f)
 			continue
 		}
 		f.Close()
@@ -52,18 +52,18 @@ func (d *Dir) sweepUnlocked(folder string, age time.Duration, meant func(name st
 
 // sweepQuarantine goes by the time in a file's name: its own is that of the blob.
 func (d *Dir) sweepQuarantine() {
-	for _, e := range list(filepath.Join(d.path, quarantineDir)) {
+	for _, e := range d.list(filepath.Join(d.path, quarantineDir)) {
 		_, stamp, _ := strings.Cut(e.Name(), "-")
 		at, err := strconv.ParseInt(stamp, 10, 64)
 		if err == nil && d.now().Sub(time.Unix(at, 0)) > quarantineAge {
-			os.Remove(filepath.Join(d.path, quarantineDir, e.Name()))
+			d.disk.Remove(filepath.Join(d.path, quarantineDir, e.Name()))
 		}
 	}
 }
 
 // list returns the entries of a folder, none if it cannot be read.
-func list(folder string) []fs.DirEntry {
-	entries, err := os.ReadDir(folder)
+func (d *Dir) list(folder string) []fs.DirEntry {
+	entries, err := d.disk.ReadDir(folder)
 	if err != nil {
 		return nil
 	}

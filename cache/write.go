@@ -7,43 +7,36 @@ import (
 	"errors"
 	"fmt"
 	"hash"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"bonsai/cache/disk"
 )
 
 // writeBuffer joins small writes: ops write headers and rows of a few bytes.
 const writeBuffer = 64 << 10
 
-// A tempFile is a new file that only its writer knows: an *os.File, but for tests of
-// disks that fill up.
-type tempFile interface {
-	io.WriteCloser
-	Name() string
-	Sync() error
-}
-
 // openTemp makes a new file and locks it, so that sweep can tell it from a leftover.
-func openTemp(path string) (tempFile, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
+func (d *Dir) openTemp(path string) (*disk.File, error) {
+	f, err := d.disk.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return nil, err
 	}
 	// Where locks do not exist, the age alone tells.
-	_, _ = tryLock(f)
+	_, _ = f.TryLock()
 	return f, nil
 }
 
 // temp makes a new file in the file system of the store.
-func (d *Dir) temp() (tempFile, error) {
+func (d *Dir) temp() (*disk.File, error) {
 	if d.frozen {
 		return nil, d.writeError(ErrReadOnly)
 	}
 	path := filepath.Join(d.path, tempDir, fmt.Sprintf("%d-%s", os.Getpid(), rand.Text()))
 	f, err := d.openTemp(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err = os.MkdirAll(filepath.Dir(path), 0o777); err == nil {
+		if err = d.disk.MkdirAll(filepath.Dir(path), 0o777); err == nil {
 			f, err = d.openTemp(path)
 		}
 	}
@@ -64,7 +57,7 @@ func (d *Dir) Create() (Writer, error) {
 // A dirWriter is a Writer of a Dir; file is nil once it is finished.
 type dirWriter struct {
 	d    *Dir
-	file tempFile
+	file *disk.File
 	buf  *bufio.Writer
 	hash hash.Hash
 	size int64
@@ -120,9 +113,9 @@ func (w *dirWriter) Abort() error {
 }
 
 // discard drops a temporary file. That it could not be closed does not matter.
-func (d *Dir) discard(f tempFile) error {
+func (d *Dir) discard(f *disk.File) error {
 	f.Close()
-	return d.writeError(os.Remove(f.Name()))
+	return d.writeError(d.disk.Remove(f.Name()))
 }
 
 // writeFile replaces the file path with b, atomically and durably.
@@ -139,7 +132,7 @@ func (d *Dir) writeFile(path string, b []byte) error {
 
 // publish gives a temporary file its name in the store, durably; blobs become
 // read-only and get their mark. If that fails nothing of the file is left.
-func (d *Dir) publish(f tempFile, path string, blob bool) error {
+func (d *Dir) publish(f *disk.File, path string, blob bool) error {
 	err := f.Sync()
 	if err == nil && blob {
 		err = d.seal(f.Name())
@@ -148,40 +141,40 @@ func (d *Dir) publish(f tempFile, path string, blob bool) error {
 		err = closeErr
 	}
 	if err == nil {
-		err = rename(f.Name(), path)
+		err = d.rename(f.Name(), path)
 	}
 	if err != nil {
-		os.Remove(f.Name())
+		d.disk.Remove(f.Name())
 		return d.writeError(err)
 	}
-	return d.writeError(syncDir(filepath.Dir(path)))
+	return d.writeError(d.disk.SyncDir(filepath.Dir(path)))
 }
 
 // seal marks a file and makes it read-only.
 func (d *Dir) seal(path string) error {
 	// A blob that cannot be marked is hashed again when it is used.
-	_ = mark(path, d.now())
-	fi, err := os.Stat(path)
+	_ = d.mark(path, d.now())
+	fi, err := d.disk.Stat(path)
 	if err != nil {
 		return err
 	}
-	return os.Chmod(path, fi.Mode().Perm()&0o444)
+	return d.disk.Chmod(path, fi.Mode().Perm()&0o444)
 }
 
 // rename renames a file into a folder, which is made if it is missing.
-func rename(from, to string) error {
-	err := replace(from, to)
+func (d *Dir) rename(from, to string) error {
+	err := d.disk.Rename(from, to)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	dir := filepath.Dir(to)
-	if err := os.MkdirAll(dir, 0o777); err != nil {
+	if err := d.disk.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
-	if err := syncDir(filepath.Dir(dir)); err != nil {
+	if err := d.disk.SyncDir(filepath.Dir(dir)); err != nil {
 		return err
 	}
-	return replace(from, to)
+	return d.disk.Rename(from, to)
 }
 
 // writeError says what a failed write to the store means for its caller.
@@ -190,9 +183,9 @@ func (d *Dir) writeError(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, ErrReadOnly), errors.Is(err, ErrFull):
-	case isReadOnly(err):
+	case disk.IsReadOnly(err):
 		err = fmt.Errorf("%w: %w", ErrReadOnly, err)
-	case isFull(err):
+	case disk.IsFull(err):
 		err = fmt.Errorf("%w: %w", ErrFull, err)
 	}
 	return fmt.Errorf("cache %s: %w", d.path, err)

@@ -1,6 +1,6 @@
 //go:build unix
 
-package cache
+package disk
 
 import (
 	"errors"
@@ -11,24 +11,24 @@ import (
 )
 
 // stampAt returns the stamp of the regular file at path, or at the end of its links.
-func stampAt(path string) (stamp, error) {
+func stampAt(path string) (Stamp, error) {
 	return stampFrom(path, func(st *unix.Stat_t) error { return unix.Stat(path, st) })
 }
 
 // stampOf returns the stamp of an open regular file.
-func stampOf(f *os.File) (stamp, error) {
+func stampOf(f *os.File) (Stamp, error) {
 	return stampFrom(f.Name(), func(st *unix.Stat_t) error { return unix.Fstat(int(f.Fd()), st) })
 }
 
-func stampFrom(path string, stat func(*unix.Stat_t) error) (stamp, error) {
+func stampFrom(path string, stat func(*unix.Stat_t) error) (Stamp, error) {
 	var st unix.Stat_t
 	if err := retry(func() error { return stat(&st) }); err != nil {
-		return stamp{}, &fs.PathError{Op: "stat", Path: path, Err: err}
+		return Stamp{}, &fs.PathError{Op: "stat", Path: path, Err: err}
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return stamp{}, &fs.PathError{Op: "stat", Path: path, Err: errNotFile}
+		return Stamp{}, &fs.PathError{Op: "stat", Path: path, Err: errNotFile}
 	}
-	return stamp{
+	return Stamp{
 		Device:   uint64(st.Dev), //nolint:unconvert // an int32 on macOS
 		Inode:    st.Ino,
 		Size:     st.Size,
@@ -76,12 +76,17 @@ func syncDir(path string) error {
 	return err
 }
 
-// isReadOnly reports whether err says that this user may not write there.
-func isReadOnly(err error) bool {
+// IsReadOnly reports whether err says that this user may not write there.
+func IsReadOnly(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS)
 }
 
-// isFull reports whether err says that there is no room left.
-func isFull(err error) bool {
+// IsFull reports whether err says that there is no room left.
+func IsFull(err error) bool {
 	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
+}
+
+// isUnsupported knows what file systems over a network say in place of ENOTSUP.
+func isUnsupported(err error) bool {
+	return errors.Is(err, unix.ENOLCK) || errors.Is(err, unix.EPERM)
 }

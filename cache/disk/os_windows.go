@@ -1,4 +1,4 @@
-package cache
+package disk
 
 import (
 	"errors"
@@ -10,28 +10,28 @@ import (
 )
 
 // stampAt returns the stamp of the regular file at path, or at the end of its links.
-func stampAt(path string) (stamp, error) {
+func stampAt(path string) (Stamp, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return stamp{}, err
+		return Stamp{}, err
 	}
 	defer f.Close()
 	return stampOf(f)
 }
 
 // stampOf returns the stamp of an open regular file.
-func stampOf(f *os.File) (stamp, error) {
+func stampOf(f *os.File) (Stamp, error) {
 	fi, err := f.Stat()
 	if err != nil {
-		return stamp{}, err
+		return Stamp{}, err
 	}
 	if !fi.Mode().IsRegular() {
-		return stamp{}, &fs.PathError{Op: "stat", Path: f.Name(), Err: errNotFile}
+		return Stamp{}, &fs.PathError{Op: "stat", Path: f.Name(), Err: errNotFile}
 	}
 	h := windows.Handle(f.Fd())
 	var id windows.ByHandleFileInformation
 	if err := windows.GetFileInformationByHandle(h, &id); err != nil {
-		return stamp{}, &fs.PathError{Op: "stat", Path: f.Name(), Err: err}
+		return Stamp{}, &fs.PathError{Op: "stat", Path: f.Name(), Err: err}
 	}
 	var times struct {
 		Created, Accessed, Written, Changed int64 // 100 ns since 1601
@@ -39,9 +39,9 @@ func stampOf(f *os.File) (stamp, error) {
 	}
 	err = windows.GetFileInformationByHandleEx(h, windows.FileBasicInfo, (*byte)(unsafe.Pointer(&times)), uint32(unsafe.Sizeof(times)))
 	if err != nil {
-		return stamp{}, &fs.PathError{Op: "stat", Path: f.Name(), Err: err}
+		return Stamp{}, &fs.PathError{Op: "stat", Path: f.Name(), Err: err}
 	}
-	return stamp{
+	return Stamp{
 		Device:   uint64(id.VolumeSerialNumber),
 		Inode:    uint64(id.FileIndexHigh)<<32 | uint64(id.FileIndexLow),
 		Size:     fi.Size(),
@@ -91,13 +91,18 @@ func replace(from, to string) error {
 // syncDir does nothing: Windows has no such call, and NTFS keeps names in its log.
 func syncDir(string) error { return nil }
 
-// isReadOnly reports whether err says that this user may not write there.
-func isReadOnly(err error) bool {
+// IsReadOnly reports whether err says that this user may not write there.
+func IsReadOnly(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, windows.ERROR_WRITE_PROTECT)
 }
 
-// isFull reports whether err says that there is no room left.
-func isFull(err error) bool {
+// IsFull reports whether err says that there is no room left.
+func IsFull(err error) bool {
 	return errors.Is(err, windows.ERROR_DISK_FULL) || errors.Is(err, windows.ERROR_HANDLE_DISK_FULL) ||
 		errors.Is(err, windows.ERROR_DISK_QUOTA_EXCEEDED)
+}
+
+// isUnsupported knows what file systems over a network say.
+func isUnsupported(err error) bool {
+	return errors.Is(err, windows.ERROR_INVALID_FUNCTION) || errors.Is(err, windows.ERROR_NOT_SUPPORTED)
 }

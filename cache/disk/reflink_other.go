@@ -1,6 +1,6 @@
 //go:build !linux && !darwin
 
-package cache
+package disk
 
 import (
 	"errors"
