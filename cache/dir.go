@@ -207,7 +207,7 @@ func (d *Dir) Record(k Key, r Result) error {
 	}
 	// The clock that marks are compared with is the caller's, not the file system's. One
 	// that cannot be set is off by the difference of the two.
-	_ = os.Chtimes(path, time.Time{}, d.now())
+	_ = d.disk.Chtimes(path, d.now())
 	return nil
 }
 

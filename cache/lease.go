@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"bonsai/cache/disk"
 )
 
 // maxLease bounds what is read of a lease, in bytes.
@@ -48,30 +50,30 @@ func (d *Dir) Hold(purpose string) (release func(), err error) {
 	b, err := json.Marshal(Lease{Process: os.Getpid(), Host: host, Purpose: purpose, Since: d.now().UTC()})
 	if err == nil {
 		_, err = f.Write(b)
-		_ = os.Chtimes(f.Name(), time.Time{}, d.now()) // the clock is the caller's: see lease
+		_ = d.disk.Chtimes(f.Name(), d.now()) // the clock is the caller's: see lease
 	}
 	if err != nil {
-		unlockFile(f)
+		d.unlockFile(f)
 		return nil, d.writeError(err)
 	}
-	return sync.OnceFunc(func() { unlockFile(f) }), nil
+	return sync.OnceFunc(func() { d.unlockFile(f) }), nil
 }
 
 // newLease makes a lease file and locks it. Another process may take it for that of a
 // dead one before it is locked, and delete it: then it is made again.
-func (d *Dir) newLease() (*os.File, error) {
+func (d *Dir) newLease() (*disk.File, error) {
 	for {
 		path := filepath.Join(d.path, leasesDir, fmt.Sprintf("%d-%s", os.Getpid(), rand.Text()))
-		f, err := openLock(path)
+		f, err := d.openLock(path)
 		if err != nil {
 			return nil, err
 		}
-		ok, err := tryLock(f)
+		ok, err := f.TryLock()
 		if err != nil {
-			unlockFile(f)
+			d.unlockFile(f)
 			return nil, err
 		}
-		if ok && isAt(f, path) {
+		if ok && d.isAt(f, path) {
 			return f, nil
 		}
 		f.Close()
@@ -80,7 +82,7 @@ func (d *Dir) newLease() (*os.File, error) {
 
 // Leases returns those of the builds that run now.
 func (d *Dir) Leases() ([]Lease, error) {
-	entries, err := os.ReadDir(filepath.Join(d.path, leasesDir))
+	entries, err := d.disk.ReadDir(filepath.Join(d.path, leasesDir))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -103,7 +105,7 @@ func (d *Dir) Leases() ([]Lease, error) {
 // lease reads a lease, and reports whether its process lives. The lease of a dead one is
 // deleted.
 func (d *Dir) lease(path string) (l Lease, held bool, err error) {
-	f, err := os.Open(path)
+	f, err := d.disk.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Lease{}, false, nil
 	}
@@ -111,9 +113,9 @@ func (d *Dir) lease(path string) (l Lease, held bool, err error) {
 		return Lease{}, false, err
 	}
 	defer f.Close()
-	if ok, err := tryLock(f); ok && err == nil {
+	if ok, err := f.TryLock(); ok && err == nil {
 		if !d.frozen {
-			os.Remove(path)
+			d.disk.Remove(path)
 		}
 		return Lease{}, false, nil
 	}

@@ -4,8 +4,9 @@ import (
 	"errors"
 	"io/fs"
 	"iter"
-	"os"
 	"time"
+
+	"bonsai/cache/disk"
 )
 
 // markEvery is how old the mark of the last use of a result may be before it is set
@@ -23,9 +24,9 @@ func (d *Dir) Touch(keys iter.Seq[Key]) error {
 	}
 	for k := range keys {
 		path := d.resultPath(k)
-		fi, err := os.Stat(path)
+		fi, err := d.disk.Stat(path)
 		if err == nil && d.isStale(fi) {
-			err = os.Chtimes(path, time.Time{}, d.now())
+			err = d.disk.Chtimes(path, d.now())
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return d.writeError(err)
@@ -36,12 +37,12 @@ func (d *Dir) Touch(keys iter.Seq[Key]) error {
 
 // used marks the open file of a result as used. That it cannot be written, as another
 // user's, makes it an older one to gc and nothing else.
-func (d *Dir) used(f *os.File) {
+func (d *Dir) used(f *disk.File) {
 	if d.frozen {
 		return
 	}
 	if fi, err := f.Stat(); err == nil && d.isStale(fi) {
-		_ = os.Chtimes(f.Name(), time.Time{}, d.now())
+		_ = d.disk.Chtimes(f.Name(), d.now())
 	}
 }
 
