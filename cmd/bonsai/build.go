@@ -16,7 +16,7 @@ import (
 )
 
 // buildKeys are the keys of build alone.
-var buildKeys = []string{"explain", "keep-going", "out", "target"}
+var buildKeys = []string{"explain", "keep-going", "out", "target", "trace"}
 
 // viewKeys are the keys that say how results are shown.
 var viewKeys = []string{"color", "json"}
@@ -27,6 +27,7 @@ type buildArgs struct {
 	cache     cacheArgs
 	targets   []string
 	out       string // "" for what the targets say
+	trace     string // file of the trace, or ""
 	keepGoing bool
 	view      view.BuildOptions
 }
@@ -35,6 +36,7 @@ func (p *program) readBuildArgs(w *words) (buildArgs, error) {
 	a := buildArgs{
 		recipe: readRecipeArgs(w), cache: readCacheArgs(w),
 		targets: w.list("target"), out: w.text("out", ""), keepGoing: w.flag("keep-going"),
+		trace: w.text("trace", ""),
 	}
 	a.view = p.buildView(w)
 	a.view.Explain = w.flag("explain")
@@ -70,6 +72,10 @@ func runBuild(ctx context.Context, p *program, w *words) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	trace, err := createTrace(a.trace)
+	if err != nil {
+		return 0, err
+	}
 	opt.KeepGoing = a.keepGoing
 	v := view.NewBuild(p.stdout, a.view)
 	defer hold(store, "bonsai build", v)()
@@ -79,9 +85,10 @@ func runBuild(ctx context.Context, p *program, w *words) (int, error) {
 	if err == nil {
 		err = place(store, places, want, outputs, v)
 	}
-	p.keep(store, rec.Finish(r.Graph, err), v)
+	run := rec.Finish(r.Graph, err)
+	p.keep(store, run, v)
 	v.Close(err)
-	return exitBuilt, err
+	return exitBuilt, errors.Join(err, finishTrace(trace, run))
 }
 
 // hold says in the cache that this process builds, until release is called, so that no

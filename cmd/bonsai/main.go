@@ -45,6 +45,7 @@ func commands() []command {
 		{"schema", "say what a recipe may hold: block types, attributes, functions", keysOf(schemaKeys, viewKeys), 1, runSchema},
 		{"inspect", "look into a checkpoint, a safetensors or a GGUF file", keysOf(inspectKeys, viewKeys), 0, runInspect},
 		{"eval", "measure a model beside the one it was made of", keysOf(evalKeys, cacheKeys, viewKeys), 0, runEval},
+		{"runs", "list the builds that were, or show one", keysOf(runsKeys, viewKeys), 1, runRuns},
 		{"version", "print the version and what this build computes with", []string{"json"}, 0, runVersion},
 		{"help", "explain a command or a topic", nil, 1, runHelp},
 	}

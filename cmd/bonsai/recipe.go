@@ -176,14 +176,7 @@ func artifacts(targets []*recipes.Target) (want []*engine.Artifact) {
 // openCache opens the store for a recipe with open, which is cache.OpenDir or
 // cache.OpenReadOnly, and returns the options of a build.
 func (p *program) openCache(a cacheArgs, r *loaded, open func(string, func() time.Time) (*cache.Dir, error)) (*cache.Dir, engine.Options, error) {
-	path := a.dir
-	if path == "" {
-		var err error
-		if path, err = cache.DefaultPath(p.env); err != nil {
-			return nil, engine.Options{}, err
-		}
-	}
-	store, err := open(path, p.now)
+	store, err := p.openStore(a.dir, open)
 	if err != nil {
 		return nil, engine.Options{}, err
 	}
@@ -197,4 +190,16 @@ func (p *program) openCache(a cacheArgs, r *loaded, open func(string, func() tim
 		Pools: map[string]int{rules.Pool: 1},
 		Now:   p.now, Version: version, Backend: r.backend, Strict: r.Numerics == "strict",
 	}, nil
+}
+
+// openStore opens the cache in a folder, "" for the default one, with open, which is
+// cache.OpenDir or cache.OpenReadOnly.
+func (p *program) openStore(path string, open func(string, func() time.Time) (*cache.Dir, error)) (*cache.Dir, error) {
+	if path == "" {
+		var err error
+		if path, err = cache.DefaultPath(p.env); err != nil {
+			return nil, err
+		}
+	}
+	return open(path, p.now)
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"bonsai/cache"
 )
@@ -100,3 +102,64 @@ func List(s Shelf) ([]string, error) {
 	slices.Reverse(ids)
 	return ids, err
 }
+
+// A NotFoundError says that no run, or more than one, is called by a word.
+type NotFoundError struct {
+	Word string
+	Many int // runs that are called so; 0: none
+	Kept int // runs that are kept
+}
+
+// Error implements error.
+func (e *NotFoundError) Error() string {
+	switch {
+	case e.Many > 0:
+		return fmt.Sprintf("%d runs are called %q", e.Many, e.Word)
+	case e.Kept == 0:
+		return "the cache has no record of a run"
+	default:
+		return fmt.Sprintf("no run of the %d that are kept is called %q", e.Kept, e.Word)
+	}
+}
+
+// Find returns the id of the run that a word of the user's means: an id, the beginning
+// of one or of its last part, "last", or "last-2" for the second before the last.
+// The error is a *NotFoundError if there is none.
+func Find(s Shelf, word string) (string, error) {
+	ids, err := List(s)
+	if err != nil {
+		return "", err
+	}
+	if n, ok := ago(word); ok {
+		if n >= len(ids) {
+			return "", &NotFoundError{Word: word, Kept: len(ids)}
+		}
+		return ids[n], nil
+	}
+	var found []string
+	for _, id := range ids {
+		if id == word {
+			return id, nil
+		}
+		if word != "" && (strings.HasPrefix(id, word) || strings.HasPrefix(Short(id), word)) {
+			found = append(found, id)
+		}
+	}
+	if len(found) != 1 {
+		return "", &NotFoundError{Word: word, Many: len(found), Kept: len(ids)}
+	}
+	return found[0], nil
+}
+
+// ago reads "last" and "last-N".
+func ago(word string) (n int, ok bool) {
+	rest, ok := strings.CutPrefix(word, "last")
+	if !ok || rest == "" {
+		return 0, ok
+	}
+	n, err := strconv.Atoi(rest)
+	return -n, err == nil && n < 0
+}
+
+// Short returns the last part of an id, which is what people call a run by.
+func Short(id string) string { return id[strings.LastIndexByte(id, '-')+1:] }

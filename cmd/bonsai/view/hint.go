@@ -10,6 +10,7 @@ import (
 
 	"bonsai/cache"
 	"bonsai/engine"
+	"bonsai/engine/record"
 	"bonsai/kernels"
 	"bonsai/ops/gguf"
 	"bonsai/ops/mlx"
@@ -111,6 +112,8 @@ func buildHint(err error) string {
 		return "Nothing ran. Close other programs, give a larger memory=, or lower n or length in the calibration block."
 	case is[*engine.PanicError](err):
 		return "This is a fault of bonsai: please report it with the lines above."
+	case is[*record.NotFoundError](err):
+		return "bonsai runs lists the runs that are recorded."
 	case is[*recipes.TargetError](err):
 		return "bonsai build without target= lists the targets."
 	case is[*engine.SourceError](err) && errors.Is(err, fs.ErrNotExist):
