@@ -224,14 +224,23 @@ func encodeResult(r Result) ([]byte, error) {
 // checksum returns what follows the first value in the file of a result.
 func checksum(body []byte) string { return "\n\"" + DigestOf(body).String() + "\"\n" }
 
-func decodeResult(b []byte) (Result, error) {
+// checked returns the first value of a file that ends in the checksum of it.
+func checked(b []byte) (body []byte, err error) {
 	const tail = len("\n\"") + 2*sha256.Size + len("\"\n")
 	if len(b) < tail {
-		return Result{}, fmt.Errorf("result of %d bytes is cut short", len(b))
+		return nil, fmt.Errorf("its %d bytes are cut short", len(b))
 	}
-	body := b[:len(b)-tail]
+	body = b[:len(b)-tail]
 	if string(b[len(body):]) != checksum(body) {
-		return Result{}, errors.New("checksum of the result does not match")
+		return nil, errors.New("its checksum does not match")
+	}
+	return body, nil
+}
+
+func decodeResult(b []byte) (Result, error) {
+	body, err := checked(b)
+	if err != nil {
+		return Result{}, err
 	}
 	var r Result
 	if err := r.UnmarshalJSON(body); err != nil {

@@ -39,6 +39,7 @@ func (d *Dir) Hold(purpose string) (release func(), err error) {
 	if d.frozen {
 		return nil, d.writeError(ErrReadOnly)
 	}
+	defer d.gate()()
 	f, err := d.newLease()
 	if err != nil {
 		return nil, d.writeError(err)

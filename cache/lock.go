@@ -56,7 +56,12 @@ func (d *Dir) Lock(ctx context.Context, k Key, waiting func(holder string)) (unl
 	if d.frozen {
 		return nil, d.writeError(ErrReadOnly)
 	}
-	w := &lockWait{d: d, path: filepath.Join(d.path, locksDir, k.String()), tell: waiting, wait: firstWait}
+	return d.lockPath(ctx, filepath.Join(d.path, locksDir, k.String()), waiting)
+}
+
+// lockPath is Lock of a file.
+func (d *Dir) lockPath(ctx context.Context, path string, waiting func(holder string)) (unlock func(), err error) {
+	w := &lockWait{d: d, path: path, tell: waiting, wait: firstWait}
 	for {
 		f, err := w.try(ctx)
 		if err != nil {

@@ -53,12 +53,16 @@ func (d *Dir) sweepUnlocked(folder string, age time.Duration, meant func(name st
 // sweepQuarantine goes by the time in a file's name: its own is that of the blob.
 func (d *Dir) sweepQuarantine() {
 	for _, e := range d.list(filepath.Join(d.path, quarantineDir)) {
-		_, stamp, _ := strings.Cut(e.Name(), "-")
-		at, err := strconv.ParseInt(stamp, 10, 64)
-		if err == nil && d.now().Sub(time.Unix(at, 0)) > quarantineAge {
+		if at, ok := quarantinedAt(e.Name()); ok && d.now().Sub(at) > quarantineAge {
 			d.disk.Remove(filepath.Join(d.path, quarantineDir, e.Name()))
 		}
 	}
+}
+
+func quarantinedAt(name string) (time.Time, bool) {
+	_, stamp, _ := strings.Cut(name, "-")
+	at, err := strconv.ParseInt(stamp, 10, 64)
+	return time.Unix(at, 0), err == nil
 }
 
 // list returns the entries of a folder, none if it cannot be read.

@@ -96,10 +96,21 @@ func (w *dirWriter) Commit() (Output, error) {
 	f := w.file
 	w.file = nil
 	out := Output{Digest: sumOf(w.hash), Size: w.size}
-	if size, err := w.d.Stat(out.Digest); err == nil && size == out.Size {
+	if size, err := w.d.Stat(out.Digest); err == nil && size == out.Size && w.d.renew(out.Digest) {
 		return out, w.d.discard(f)
 	}
 	return out, w.d.publish(f, w.d.blobPath(out.Digest), true)
+}
+
+// renew gives a blob that is stored once more the time of now, so that a gc does not take
+// it for an old one. It returns false if the blob is gone.
+func (d *Dir) renew(digest Digest) bool {
+	path := d.blobPath(digest)
+	fi, err := d.disk.Stat(path)
+	if err == nil && isMarked(fi) && d.isStale(fi) {
+		err = d.mark(path, d.now())
+	}
+	return !errors.Is(err, fs.ErrNotExist)
 }
 
 // Abort implements Writer.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -89,4 +90,12 @@ func IsFull(err error) bool {
 // isUnsupported knows what file systems over a network say in place of ENOTSUP.
 func isUnsupported(err error) bool {
 	return errors.Is(err, unix.ENOLCK) || errors.Is(err, unix.EPERM)
+}
+
+// Links returns how many names a file has.
+func Links(fi fs.FileInfo) int {
+	if st, ok := fi.Sys().(*syscall.Stat_t); ok {
+		return int(st.Nlink) //nolint:unconvert // its type is another on other systems
+	}
+	return 1
 }

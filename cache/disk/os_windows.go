@@ -106,3 +106,6 @@ func IsFull(err error) bool {
 func isUnsupported(err error) bool {
 	return errors.Is(err, windows.ERROR_INVALID_FUNCTION) || errors.Is(err, windows.ERROR_NOT_SUPPORTED)
 }
+
+// Links returns 1: how many names a file has is not known without opening it.
+func Links(fs.FileInfo) int { return 1 }

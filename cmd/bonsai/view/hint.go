@@ -100,6 +100,8 @@ func buildHint(err error) string {
 		return "Nothing finished is lost: make room, or give another folder with cache= or BONSAI_CACHE, and build again."
 	case errors.Is(err, cache.ErrReadOnly):
 		return "Give a folder that you may write with cache= or BONSAI_CACHE."
+	case is[*cache.PinError](err):
+		return "Nothing is dropped while it is not known what a pin keeps: bonsai cache unpin NAME, and pin it again."
 	case errors.Is(err, cache.ErrCorrupt), is[*cache.FormatError](err):
 		return "What was damaged is set aside: build again and it is made anew. If it comes back, check the disk."
 	case errors.Is(err, cache.ErrMiss), is[*cache.MissError](err):

@@ -1,0 +1,173 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path/filepath"
+
+	"bonsai/cache/disk"
+)
+
+// gateBatch is how many blobs a gc drops at the gate at once: some milliseconds.
+const gateBatch = 32
+
+// errInUse says that a blob is used by someone after all.
+var errInUse = errors.New("in use")
+
+// drop drops blobs, but for those that a build began to use since the survey. It does
+// so while no lease and no pin can be made.
+func (g *gc) drop(ctx context.Context, batch []candidate) error {
+	if len(batch) == 0 {
+		return nil
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if g.l.DryRun {
+		for _, b := range batch {
+			g.dropped(b)
+		}
+		return nil
+	}
+	defer g.d.gate()()
+	if err := g.look(); err != nil {
+		return err
+	}
+	for _, b := range batch {
+		if len(b.Pins) > 0 || g.held.uses(b.used) {
+			g.c.InUse += b.Size
+			continue
+		}
+		err := g.evict(b)
+		switch {
+		case errors.Is(err, errInUse):
+			g.c.InUse += b.Size
+		case err != nil:
+			return g.d.writeError(err)
+		default:
+			g.dropped(b)
+		}
+	}
+	return nil
+}
+
+// dropped counts a blob that went.
+func (g *gc) dropped(b candidate) {
+	g.c.After -= b.Size
+	if b.links < 2 {
+		g.free += b.Size
+	}
+	d := Dropped{Digest: b.digest, Size: b.Size, Why: b.why, Used: b.used, Seconds: b.seconds}
+	if len(b.Results) > 0 {
+		r := &g.s.Results[b.Results[0]]
+		d.Step, d.Action = r.Step, r.Action
+	}
+	g.c.Dropped = append(g.c.Dropped, d)
+}
+
+// look reads leases and pins again, at the gate.
+func (g *gc) look() (err error) {
+	now := Survey{At: g.d.now(), Results: g.s.Results, Blobs: g.s.Blobs}
+	if now.Leases, err = g.d.Leases(); err != nil {
+		return err
+	}
+	g.held = heldOf(&now)
+	if now.Pins, err = g.d.Pins(); err != nil {
+		return err
+	}
+	if !samePins(now.Pins, g.s.Pins) {
+		for _, b := range g.s.Blobs {
+			b.Results, b.Pins = nil, nil
+		}
+		now.connect()
+		g.s.Pins = now.Pins
+	}
+	return nil
+}
+
+func samePins(a, b []Pin) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i].Name != b[i].Name || !a[i].At.Equal(b[i].At) {
+			return false
+		}
+	}
+	return true
+}
+
+// evict makes the results that name a blob tombstones, and then removes it: a gc that
+// dies in between leaves a blob that is there although its results say it went, which
+// is no harm.
+//
+// On a full disk no tombstone can be written: then the blob goes first, and one that
+// gc does not live to write costs a warning of the next build.
+func (g *gc) evict(b candidate) error {
+	for _, i := range b.Results {
+		if r := &g.s.Results[i]; r.Evicted.IsZero() {
+			err := g.d.bury(r)
+			if disk.IsFull(err) || errors.Is(err, ErrFull) {
+				if err = g.d.take(b); err == nil {
+					err = g.d.bury(r)
+				}
+			}
+			if err != nil {
+				return err
+			}
+			r.Evicted = g.d.now()
+		}
+	}
+	return g.d.take(b)
+}
+
+// bury makes a result a tombstone. It returns errInUse if someone works on its key, or
+// used or changed it since the survey. A result that is gone needs none.
+func (d *Dir) bury(s *Stored) error {
+	unlock, err := d.tryLockKey(s.Key)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	path := d.resultPath(s.Key)
+	r, fi, err := d.peek(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return errInUse // damaged: whoever looks it up next sets it aside
+	case !fi.ModTime().Equal(s.Used):
+		return errInUse
+	}
+	r.Evicted = d.now()
+	b, err := encodeResult(r)
+	if err != nil {
+		return err
+	}
+	if err := d.writeFile(path, b); err != nil {
+		return err
+	}
+	return d.disk.Chtimes(path, s.Used)
+}
+
+// take removes a blob, unless it was stored anew since the survey. It has another name
+// when its time is looked at, so that whoever stores the same bytes either renews it
+// before, which is seen, or finds none and stores its own.
+func (d *Dir) take(b candidate) error {
+	path := d.blobPath(b.digest)
+	trash := filepath.Join(d.path, tempDir, "gc-"+b.digest.String())
+	if _, err := d.disk.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err := d.rename(path, trash); err != nil {
+		return err
+	}
+	if fi, err := d.disk.Lstat(trash); err == nil && !fi.ModTime().Equal(b.Stored) {
+		if err := d.disk.Rename(trash, path); err != nil {
+			return err
+		}
+		return errInUse
+	}
+	return d.disk.Remove(trash)
+}
