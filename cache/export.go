@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"bonsai/cache/disk"
@@ -24,7 +23,7 @@ const (
 )
 
 // partial ends the name of a file that is being exported. One that a killed process
-// left is deleted when the next copy is made under that name.
+// left is deleted by a later export to the same path.
 const partial = ".partial"
 
 // Export puts a blob at path, which it replaces, and says how: Present, Reflink,
@@ -86,7 +85,8 @@ func (d *Dir) export(digest Digest, blob *disk.File, path string) (how string, e
 	if err := d.disk.MkdirAll(dir, 0o777); err != nil {
 		return "", err
 	}
-	temp := filepath.Join(dir, "."+base+"."+rand.Text()[:8]+partial)
+	d.sweepPartials(dir, base)
+	temp := filepath.Join(dir, fmt.Sprintf(".%s.%d-%s%s", base, d.now().Unix(), rand.Text()[:8], partial))
 	defer d.disk.Remove(temp)
 	switch {
 	case blob.Reflink(temp) == nil:
@@ -94,9 +94,6 @@ func (d *Dir) export(digest Digest, blob *disk.File, path string) (how string, e
 	case d.disk.Link(blob.Name(), temp) == nil:
 		how, err = Hardlink, d.disk.Rename(temp, path)
 	default:
-		d.sweepUnlocked(dir, partialAge, func(name string) bool {
-			return strings.HasPrefix(name, "."+base+".") && strings.HasSuffix(name, partial)
-		})
 		how, err = Copy, d.copyBlob(digest, blob, temp)
 		if err == nil {
 			err = d.place(digest, temp, path)

@@ -1,9 +1,11 @@
 package cache_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -146,11 +148,8 @@ func TestExportToAnotherFileSystem(t *testing.T) {
 
 	// What a killed copy left goes with the next one.
 	put(t, d, sample(300_000, "c"))
-	left := filepath.Join(dir, ".model.gguf.AAAAAAAA.partial")
+	left := filepath.Join(dir, fmt.Sprintf(".model.gguf.%d-AAAAAAAA.partial", clock().Add(-time.Hour).Unix()))
 	writeFile(t, left, "killed")
-	if err := os.Chtimes(left, time.Time{}, clock().Add(-time.Hour)); err != nil {
-		t.Fatal(err)
-	}
 	wantExport(t, d, sample(300_000, "c"), path, cache.Copy)
 	wantExport(t, d, b, path, cache.Copy)
 
@@ -164,6 +163,34 @@ func TestExportToAnotherFileSystem(t *testing.T) {
 	wantErr(t, "Export of a decayed blob", err, cache.ErrCorrupt, path)
 	if got, err := os.ReadFile(path); err != nil || string(got) != string(b) {
 		t.Errorf("the user's file is now %.40q, %v", got, err)
+	}
+}
+
+// What a killed export left goes with a later one to the same path; what another
+// process may be at, and what is not ours, stays.
+func TestExportSweepsWhatKilledOnesLeft(t *testing.T) {
+	d, dir := openDir(t), t.TempDir()
+	name := func(base string, age time.Duration) string {
+		return filepath.Join(dir, fmt.Sprintf(".%s.%d-AAAAAAAA.partial", base, clock().Add(-age).Unix()))
+	}
+	left, fresh, other := name("a", time.Hour), name("a", time.Second), name("b", time.Hour)
+	for _, path := range []string{left, fresh, other} {
+		writeFile(t, path, "killed")
+	}
+	link := strings.Replace(left, "AAAAAAAA", "BBBBBBBB", 1)
+	if err := os.Link(left, link); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(link, 0o444); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Export(put(t, d, []byte("bytes")).Digest, filepath.Join(dir, "a")); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]bool{left: false, link: false, fresh: true, other: true} {
+		if _, err := os.Lstat(path); (err == nil) != want {
+			t.Errorf("%s is there: %t, want %t", filepath.Base(path), err == nil, want)
+		}
 	}
 }
 

@@ -25,28 +25,51 @@ const (
 // long enough. What it cannot delete it leaves.
 func (d *Dir) sweep() {
 	for _, folder := range []string{tempDir, locksDir} {
-		d.sweepUnlocked(filepath.Join(d.path, folder), leftoverAge, func(string) bool { return true })
+		d.sweepUnlocked(filepath.Join(d.path, folder))
 	}
 	d.sweepQuarantine()
 }
 
-// sweepUnlocked deletes the files of a folder that no process holds, if they were not
-// written to for a while and their name is one of those meant.
-func (d *Dir) sweepUnlocked(folder string, age time.Duration, meant func(name string) bool) {
+// sweepUnlocked deletes the files of a folder that were not written to for a while and
+// that no process holds.
+func (d *Dir) sweepUnlocked(folder string) {
 	for _, e := range d.list(folder) {
 		fi, err := e.Info()
-		if err != nil || !meant(e.Name()) || !fi.Mode().IsRegular() || d.now().Sub(fi.ModTime()) < age {
+		if err == nil && fi.Mode().IsRegular() && d.now().Sub(fi.ModTime()) >= leftoverAge {
+			d.removeUnlocked(filepath.Join(folder, e.Name()))
+		}
+	}
+}
+
+// removeUnlocked deletes a file unless a process holds it.
+func (d *Dir) removeUnlocked(path string) {
+	f, err := d.disk.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return
+	}
+	if ok, err := f.TryLock(); ok && err == nil && d.isAt(f, path) {
+		d.unlockFile(f)
+		return
+	}
+	f.Close()
+}
+
+// sweepPartials deletes what killed exports to the file base left in a folder. How old
+// they are stands in their names, since a link has the times of its blob.
+func (d *Dir) sweepPartials(folder, base string) {
+	for _, e := range d.list(folder) {
+		rest, ours := strings.CutPrefix(e.Name(), "."+base+".")
+		stamp, _, named := strings.Cut(rest, "-")
+		at, err := strconv.ParseInt(stamp, 10, 64)
+		if !ours || !named || err != nil || !strings.HasSuffix(rest, partial) || d.now().Sub(time.Unix(at, 0)) < partialAge {
 			continue
 		}
-		f, err := d.disk.OpenFile(filepath.Join(folder, e.Name()), os.O_RDWR, 0)
-		if err != nil {
+		path := filepath.Join(folder, e.Name())
+		if fi, err := e.Info(); err == nil && fi.Mode().Perm()&0o222 == 0 {
+			d.disk.Remove(path) // a link, which takes no time to make
 			continue
 		}
-		if ok, err := f.TryLock(); ok && err == nil && d.isAt(f, f.Name()) {
-			d.unlockFile(f)
-			continue
-		}
-		f.Close()
+		d.removeUnlocked(path)
 	}
 }
 
