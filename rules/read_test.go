@@ -114,18 +114,30 @@ func changes(t *testing.T, path string) func(yield func(string, func()) bool) {
 			return
 		}
 		restore := func() { write(t, path, string(old)) }
-		write(t, path, "changed "+string(old))
-		if yield("change", restore) {
-			os.Remove(path)
-			yield("removal", restore)
+		for _, c := range []struct{ change, text string }{
+			{"growth", string(old) + "\n"}, {"change", strings.Repeat("?", len(old))},
+		} {
+			write(t, path, c.text)
+			if !yield(c.change, restore) {
+				return
+			}
 		}
+		os.Remove(path)
+		yield("removal", restore)
 	}
 }
 
-// covered says whether a read was of path or, if what it names came or went, of its folder.
+// covered says whether a read was of path in a way that tells of the change.
 func covered(reads map[rules.Read]bool, path, change string) bool {
-	return reads[rules.Read{Kind: rules.FileRead, Name: path}] || reads[rules.Read{Kind: rules.FileStat, Name: path}] ||
-		change != "change" && reads[rules.Read{Kind: rules.FolderList, Name: filepath.Dir(path)}]
+	stat := reads[rules.Read{Kind: rules.FileStat, Name: path}]
+	list := reads[rules.Read{Kind: rules.FolderList, Name: filepath.Dir(path)}]
+	switch change {
+	case "change": // the size is as before
+		stat, list = false, false
+	case "growth":
+		list = false
+	}
+	return stat || list || reads[rules.Read{Kind: rules.FileRead, Name: path}]
 }
 
 // outcome returns all that comes of a recipe as text, and what was read for it.
