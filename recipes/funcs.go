@@ -53,7 +53,7 @@ func functions(dir string, lookupEnv func(string) (string, bool), saw func(rules
 
 		// Types.
 		"can": tryfunc.CanFunc, "try": tryfunc.TryFunc,
-		"tobool": stdlib.MakeToFunc(cty.Bool), "tonumber": stdlib.MakeToFunc(cty.Number),
+		"tobool": stdlib.MakeToFunc(cty.Bool), "tonumber": bounded(stdlib.MakeToFunc(cty.Number)),
 		"tostring": stdlib.MakeToFunc(cty.String),
 		"tolist":   stdlib.MakeToFunc(cty.List(cty.DynamicPseudoType)),
 		"tomap":    stdlib.MakeToFunc(cty.Map(cty.DynamicPseudoType)),
@@ -62,7 +62,7 @@ func functions(dir string, lookupEnv func(string) (string, bool), saw func(rules
 		// Encodings, files and the environment.
 		"basename": textFunc(path.Base), "csvdecode": stdlib.CSVDecodeFunc, "dirname": textFunc(path.Dir),
 		"env": envFunc(lookupEnv), "file": fileFunc(dir, saw), "fileexists": fileExistsFunc(dir, saw),
-		"jsondecode": stdlib.JSONDecodeFunc, "jsonencode": plain(stdlib.JSONEncodeFunc),
+		"jsondecode": bounded(stdlib.JSONDecodeFunc), "jsonencode": plain(stdlib.JSONEncodeFunc),
 	}
 }
 
@@ -141,6 +141,20 @@ func plain(f function.Function) function.Function {
 				if holdsStep(v.Type()) {
 					return cty.NilType, function.NewArgErrorf(i, "a step is not a text")
 				}
+			}
+			return f.ReturnTypeForValues(args)
+		},
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) { return f.Call(args) },
+	})
+}
+
+// bounded makes f refuse texts in which there may be a number that is too large to compute with.
+func bounded(f function.Function) function.Function {
+	return function.New(&function.Spec{
+		Params: f.Params(),
+		Type: func(args []cty.Value) (cty.Type, error) {
+			if v := args[0]; v.Type() == cty.String && v.IsKnown() && !v.IsNull() && hugeNumber.MatchString(v.AsString()) {
+				return cty.NilType, function.NewArgErrorf(0, "the exponent of a number has at most %d digits", maxExponent)
 			}
 			return f.ReturnTypeForValues(args)
 		},

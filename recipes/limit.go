@@ -2,7 +2,10 @@ package recipes
 
 import (
 	"bytes"
+	"encoding/json"
+	"regexp"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -16,6 +19,11 @@ const (
 	maxOperators = 100_000
 )
 
+// A number with a large exponent takes minutes to become a text, or a whole number.
+const maxExponent = 4 // digits
+
+var hugeNumber = regexp.MustCompile(`[0-9.][eE][+-]?0*[1-9][0-9]{4,}`)
+
 // checkLimits reports a file that is too deep for the parser. It answers false then.
 func (l *loader) checkLimits(f File) bool {
 	start := hcl.Range{Filename: f.Name, Start: hcl.InitialPos, End: hcl.InitialPos}
@@ -25,6 +33,10 @@ func (l *loader) checkLimits(f File) bool {
 	}
 	if operators(f) > maxOperators {
 		l.add(mistake(start, "File too deep", "There are %d operators in a file at most.", maxOperators))
+		return false
+	}
+	for _, at := range hugeNumbers(f) {
+		l.add(mistake(at, "Number out of range", "The exponent of a number has at most %d digits.", maxExponent))
 		return false
 	}
 	return true
@@ -65,4 +77,59 @@ func operators(f File) int {
 		}
 	}
 	return n
+}
+
+// hugeNumbers returns where numbers stand that are too large or too small to compute with.
+func hugeNumbers(f File) (places []hcl.Range) {
+	if !hugeNumber.Match(f.Bytes) {
+		return nil // as nearly always
+	}
+	if strings.HasSuffix(f.Name, ".json") {
+		return hugeNumbersJSON(f)
+	}
+	tokens, _ := hclsyntax.LexConfig(f.Bytes, f.Name, hcl.InitialPos)
+	return hugeTokens(tokens)
+}
+
+func hugeTokens(tokens hclsyntax.Tokens) (places []hcl.Range) {
+	for _, t := range tokens {
+		if t.Type == hclsyntax.TokenNumberLit && hugeNumber.Match(t.Bytes) {
+			places = append(places, t.Range)
+		}
+	}
+	return places
+}
+
+// hugeNumbersJSON is hugeNumbers of a file in JSON, whose texts are templates.
+func hugeNumbersJSON(f File) (places []hcl.Range) {
+	dec := json.NewDecoder(bytes.NewReader(f.Bytes))
+	dec.UseNumber()
+	for {
+		token, err := dec.Token()
+		if err != nil {
+			return places // what is no JSON is the parser's to report
+		}
+		at := hcl.Range{Filename: f.Name, Start: posOf(f.Bytes, int(dec.InputOffset())-1), End: posOf(f.Bytes, int(dec.InputOffset()))}
+		switch token := token.(type) {
+		case json.Number:
+			if hugeNumber.MatchString(token.String()) {
+				places = append(places, at)
+			}
+		case string:
+			tokens, _ := hclsyntax.LexTemplate([]byte(token), f.Name, hcl.InitialPos)
+			if len(hugeTokens(tokens)) > 0 {
+				places = append(places, at)
+			}
+		}
+	}
+}
+
+// posOf returns the place of a byte of a file.
+func posOf(b []byte, offset int) hcl.Pos {
+	before := b[:offset]
+	return hcl.Pos{
+		Line:   1 + bytes.Count(before, []byte("\n")),
+		Column: 1 + utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]),
+		Byte:   offset,
+	}
 }

@@ -80,7 +80,7 @@ func (l *loader) read(v *variable, origin, text string) *given {
 // literal returns the value of an expression that refers to nothing and calls nothing.
 func literal(text, origin string) (cty.Value, bool) {
 	b := []byte(text)
-	if depth(b) > maxDepth || operators(File{Name: origin, Bytes: b}) > maxOperators {
+	if depth(b) > maxDepth || operators(File{Name: origin, Bytes: b}) > maxOperators || hugeNumber.Match(b) {
 		return cty.NilVal, false
 	}
 	expr, diags := hclsyntax.ParseExpression(b, origin, hcl.InitialPos)

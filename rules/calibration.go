@@ -22,6 +22,10 @@ func (*Calibration) Kind() string { return "a calibration" }
 // Artifacts returns what a target of the step builds.
 func (c *Calibration) Artifacts() []*engine.Artifact { return []*engine.Artifact{c.tokens} }
 
+// maxTokens bounds what is computed with the tokens of a calibration or of a text to score:
+// times the width of any model, in bytes, they fit in 63 bits.
+const maxTokens = 1 << 40
+
 type calibrationBlock struct {
 	Model     hcl.Expression `hcl:"model"`
 	Length    int            `hcl:"length"`
@@ -35,7 +39,8 @@ type takeBlock struct {
 	From hcl.Expression `hcl:"from"`
 	N    int            `hcl:"n"`
 	Seed uint64         `hcl:"seed,optional"`
-	Body hcl.Body       `hcl:",remain"`
+	Body hcl.Body       `hcl:",body"`
+	Rest hcl.Body       `hcl:",remain"`
 }
 
 // calibrationRule packs documents into blocks of tokens and draws some of them.
@@ -68,9 +73,9 @@ func (calibrationRule) Expand(x *Expansion, body hcl.Body, ctx *hcl.EvalContext)
 	diags = append(diags, c.needTokenizer(block.Model.Range())...)
 	op, documents, more := block.takes(ctx)
 	diags = append(diags, more...)
-	if block.Length < 2 || block.Length > c.Config.Context {
+	if most := min(c.Config.Context, calibrate.MaxLength); block.Length < 2 || block.Length > most {
 		diags = append(diags, problem(attributeRange(body, "length", x.Range), "Length out of range",
-			"A block has from 2 tokens up to the model's context, %d; this is %d.", c.Config.Context, block.Length))
+			"A block has from 2 tokens up to the model's context, %d; this is %d.", most, block.Length))
 	}
 	if len(block.Takes) == 0 {
 		diags = append(diags, problem(x.Range, "Calibration on nothing",
@@ -79,11 +84,14 @@ func (calibrationRule) Expand(x *Expansion, body hcl.Body, ctx *hcl.EvalContext)
 	if diags.HasErrors() {
 		return nil, diags
 	}
-	blocks := 0
+	tokens := int64(0)
 	for _, t := range op.Takes {
-		blocks += t.Blocks
+		tokens += int64(t.Blocks) * int64(block.Length)
 	}
-	tokens := int64(blocks) * int64(block.Length)
+	if tokens > maxTokens {
+		return nil, append(diags, problem(x.Range, "Too many tokens",
+			"The takes draw %d tokens together; a calibration has %d at most.", tokens, maxTokens))
+	}
 	out := x.add("", op, work{}, append(documents, c.tokenizerFiles()...), engine.Output{Size: 4 * tokens})
 	return &Calibration{Checkpoint: c, Length: block.Length, Tokens: tokens, tokens: out[0]}, diags
 }
@@ -96,10 +104,10 @@ func (b calibrationBlock) takes(ctx *hcl.EvalContext) (calibrate.Calibrate, []*e
 	names := map[string]bool{}
 	for _, t := range b.Takes {
 		d, more := referenceTo[*Dataset](t.From, ctx, "a dataset")
-		diags = append(append(diags, unexpected(t.Body)...), more...)
-		if t.N < 1 {
-			diags = append(diags, problem(attributeRange(t.Body, "n", t.From.Range()), "Too few blocks",
-				"take %q must draw at least 1 block, and n is %d.", t.Name, t.N))
+		diags = append(append(diags, unexpected(t.Rest)...), more...)
+		if t.N < 1 || t.N > calibrate.MaxBlocks {
+			diags = append(diags, problem(attributeRange(t.Body, "n", t.From.Range()), "Number of blocks out of range",
+				"take %q must draw from 1 to %d blocks, and n is %d.", t.Name, calibrate.MaxBlocks, t.N))
 		}
 		if names[t.Name] {
 			diags = append(diags, problem(t.From.Range(), "Duplicate take",

@@ -32,7 +32,8 @@ type textBlock struct {
 	From   hcl.Expression `hcl:"from"`
 	Tokens int            `hcl:"tokens,optional"`
 	Join   *string        `hcl:"join,optional"`
-	Body   hcl.Body       `hcl:",remain"`
+	Body   hcl.Body       `hcl:",body"`
+	Rest   hcl.Body       `hcl:",remain"`
 }
 
 // evaluationRule measures a model beside the one it was made of, on text.
@@ -115,15 +116,15 @@ func (b evaluationBlock) datasets(ctx *hcl.EvalContext) (texts []*engine.Artifac
 	names := map[string]bool{}
 	for _, t := range b.Texts {
 		d, more := referenceTo[*Dataset](t.From, ctx, "a dataset")
-		diags = append(append(diags, unexpected(t.Body)...), more...)
+		diags = append(append(diags, unexpected(t.Rest)...), more...)
 		if names[t.Name] {
 			diags = append(diags, problem(t.From.Range(), "Duplicate text",
 				"There are two blocks text %q. Give each a name of its own.", t.Name))
 		}
 		names[t.Name] = true
-		if t.Tokens < 0 {
+		if t.Tokens < 0 || t.Tokens > maxTokens {
 			diags = append(diags, problem(attributeRange(t.Body, "tokens", t.From.Range()), "Tokens out of range",
-				"A text cannot have %d tokens. Leave tokens out for all of them.", t.Tokens))
+				"A text has from 0 to %d tokens, and not %d. Leave tokens out for all of them.", maxTokens, t.Tokens))
 		}
 		if !diags.HasErrors() {
 			texts = append(texts, d.documents)

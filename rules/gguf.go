@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -68,6 +69,10 @@ func (r ggufRule) Expand(x *Expansion, body hcl.Body, ctx *hcl.EvalContext) (any
 	if block.Name == "" || strings.ContainsAny(block.Name, `/\`) || strings.HasPrefix(block.Name, ".") {
 		diags = append(diags, problem(attributeRange(body, "name", x.Range), "Unusable name",
 			"The name becomes that of a file: it must not be empty, begin with a dot or hold a slash."))
+	}
+	if block.Context < 0 || block.Context > math.MaxUint32 {
+		diags = append(diags, problem(attributeRange(body, "context", x.Range), "Context out of range",
+			"The context is a number of tokens up to %d, or 0 for the model's own; this is %d.", math.MaxUint32, block.Context))
 	}
 	if diags.HasErrors() {
 		return nil, diags

@@ -68,6 +68,12 @@ func folder(t *testing.T) string {
 	write(t, filepath.Join(dir, "new", "config.json"), `{"model_type": "gpt9"}`)
 	c = modeltest.Tiny("qwen3")
 	modeltest.Write(t, filepath.Join(dir, "mute"), c, modeltest.Random(c, 1))
+	c = modeltest.Tiny("qwen3")
+	modeltest.Write(t, filepath.Join(dir, "shards"), c, modeltest.Random(c, 1))
+	split(t, filepath.Join(dir, "shards"))
+	if err := os.Remove(filepath.Join(dir, "shards", "model-00002-of-00002.safetensors")); err != nil {
+		t.Fatal(err)
+	}
 	return dir
 }
 
@@ -117,7 +123,15 @@ func TestMistakes(t *testing.T) {
     n    = 32
   }
 `, "", "7: Calibration on nothing"},
-		{"a take of nothing", "qwen3", "n    = 32", "n    = 0", "11: Too few blocks"},
+		{"a take of nothing", "qwen3", "n    = 32", "n    = 0", "12: Number of blocks out of range"},
+		{"a take of more than there can be", "qwen3", "n    = 32", "n    = 99999999999999999", "12: Number of blocks out of range: take \"text\" must draw from 1 to 16777216 blocks, and n is 99999999999999999"},
+		{"a length whose product with n overflows", "qwen3", "length = 16", "length = 4611686018427387904", "9: Length out of range"},
+		{"tokens to score that overflow", "qwen3", "text \"text\" { from = dataset.text }", "text \"text\" {\n    from = dataset.text\n    tokens = 4611686018427387904\n  }", "32: Tokens out of range"},
+		{"rows that overflow", "qwen3", `"text.txt"`, "\"text.txt\"\n  from = 9223372036854775807\n  n = 1", "4: Settings that do not fit"},
+		{"a negative context", "qwen3", `name    = "tiny"`, "name    = \"tiny\"\n  context = -1", "25: Context out of range"},
+		{"a context beyond the format's", "qwen3", `name    = "tiny"`, "name    = \"tiny\"\n  context = 4294967296", "25: Context out of range"},
+		{"a number beyond an int", "qwen3", "n    = 32", "n    = 99999999999999999999", "whole number"},
+		{"a shard that is missing", "shards", "", "", "2: Unusable checkpoint: shards: {dir}/shards/model.safetensors.index.json: invalid safetensors file: shard \"model-00002-of-00002.safetensors\" is missing"},
 		{"two takes of one name", "qwen3", "    n    = 32\n  }", "    n    = 32\n  }\n  take \"text\" {\n    from = dataset.text\n    n = 1\n  }", "Duplicate take"},
 		{"an unknown attribute in a take", "qwen3", "n    = 32", "n    = 32\n    m = 1", "Unsupported argument"},
 		{"a misspelled argument", "qwen3", `name    = "tiny"`, `nme    = "tiny"`, `Unsupported argument: An argument named "nme" is not expected here. Did you mean "name"?`},
@@ -146,7 +160,7 @@ func TestMistakes(t *testing.T) {
 				t.Fatalf("the recipe does not hold %q", c.old)
 			}
 			_, said := load(t, dir, strings.Replace(text, c.old, c.new, 1))
-			if !strings.Contains(said, c.want) || strings.Count(said, "\n") > 0 {
+			if !strings.Contains(said, strings.ReplaceAll(c.want, "{dir}", dir)) || strings.Count(said, "\n") > 0 {
 				t.Errorf("said\n%s\nwant one diagnostic with\n%s", said, c.want)
 			}
 		})

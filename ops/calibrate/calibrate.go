@@ -88,14 +88,14 @@ func (c Calibrate) Run(ctx context.Context, in []*io.SectionReader, out []io.Wri
 // shuffleStream makes the order of the blocks independent of their choice.
 const shuffleStream = 0x6f72646572 // "order"
 
-// maxBlock and maxBlocks bound what settings can make Run allocate.
+// These bound what settings can make Run allocate.
 const (
-	maxBlock  = 1 << 22 // tokens
-	maxBlocks = 1 << 24
+	MaxLength = 1 << 22 // tokens of a block
+	MaxBlocks = 1 << 24 // of a take
 )
 
 func (c Calibrate) check(inputs int) error {
-	if c.Length < 1 || c.Length > maxBlock {
+	if c.Length < 1 || c.Length > MaxLength {
 		return fmt.Errorf("blocks of %d tokens", c.Length)
 	}
 	if len(c.Takes) == 0 {
@@ -106,7 +106,7 @@ func (c Calibrate) check(inputs int) error {
 	}
 	seen := map[string]bool{}
 	for _, t := range c.Takes {
-		if t.Blocks < 0 || t.Blocks > maxBlocks {
+		if t.Blocks < 0 || t.Blocks > MaxBlocks {
 			return fmt.Errorf("take %q: %d blocks", t.Name, t.Blocks)
 		}
 		if seen[t.Name] {

@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"math"
 	"strings"
 
 	"bonsai/ops"
@@ -103,7 +104,7 @@ func (d Documents) Check() error {
 		return fmt.Errorf("a dataset of kind %s has no separator %q", d.Kind, d.Separator)
 	case d.Articles && d.Kind != WikiText:
 		return fmt.Errorf("a dataset of kind %s has no articles", d.Kind)
-	case d.From < 0 || d.N < 0:
+	case d.From < 0 || d.N < 0 || d.From > math.MaxInt-d.N:
 		return fmt.Errorf("%d rows from row %d on", d.N, d.From)
 	}
 	return nil
