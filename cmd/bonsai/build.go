@@ -16,7 +16,7 @@ import (
 )
 
 // buildKeys are the keys of build alone.
-var buildKeys = []string{"explain", "keep-going", "out", "target", "trace"}
+var buildKeys = []string{"explain", "keep-going", "out", "trace"}
 
 // viewKeys are the keys that say how results are shown.
 var viewKeys = []string{"color", "json"}
@@ -25,7 +25,7 @@ var viewKeys = []string{"color", "json"}
 type buildArgs struct {
 	recipe    recipeArgs
 	cache     cacheArgs
-	targets   []string
+	selection selection
 	out       string // "" for what the targets say
 	trace     string // file of the trace, or ""
 	keepGoing bool
@@ -35,7 +35,7 @@ type buildArgs struct {
 func (p *program) readBuildArgs(w *words) (buildArgs, error) {
 	a := buildArgs{
 		recipe: readRecipeArgs(w), cache: readCacheArgs(w),
-		targets: w.list("target"), out: w.text("out", ""), keepGoing: w.flag("keep-going"),
+		selection: readSelection(w), out: w.text("out", ""), keepGoing: w.flag("keep-going"),
 		trace: w.text("trace", ""),
 	}
 	a.view = p.buildView(w)
@@ -60,7 +60,7 @@ func runBuild(ctx context.Context, p *program, w *words) (int, error) {
 		return 0, err
 	}
 	warnings.Write(p.stderr, p.style("auto", p.stderr))
-	targets, err := r.targets(a.targets)
+	targets, err := r.selected(a.selection)
 	if err != nil {
 		return 0, err
 	}
@@ -80,7 +80,7 @@ func runBuild(ctx context.Context, p *program, w *words) (int, error) {
 	v := view.NewBuild(p.stdout, a.view)
 	defer hold(store, "bonsai build", v)()
 	want := artifacts(targets)
-	rec := p.recorder("build", w, a.targets, opt)
+	rec := p.recorder("build", w, a.selection.targets, opt)
 	outputs, err := p.build(ctx, r.Graph, want, opt, v, rec)
 	if err == nil {
 		err = place(store, places, want, outputs, v)

@@ -39,8 +39,8 @@ type command struct {
 // commands returns all of them, in the order of help.
 func commands() []command {
 	return []command{
-		{"build", "bring a target up to date", keysOf(buildKeys, recipeKeys, cacheKeys, viewKeys), 0, runBuild},
-		{"plan", "say what a build would run, why, for how long and how big", keysOf(planKeys, recipeKeys, cacheKeys, viewKeys), 0, runPlan},
+		{"build", "bring a target up to date", keysOf(buildKeys, selectKeys, recipeKeys, cacheKeys, viewKeys), 0, runBuild},
+		{"plan", "say what a build would run, why, for how long and how big", keysOf(planKeys, selectKeys, recipeKeys, cacheKeys, viewKeys), 0, runPlan},
 		{"validate", "check a recipe without running anything", keysOf(recipeKeys, viewKeys), 0, runValidate},
 		{"schema", "say what a recipe may hold: block types, attributes, functions", keysOf(schemaKeys, viewKeys), 1, runSchema},
 		{"inspect", "look into a checkpoint, a safetensors or a GGUF file", keysOf(inspectKeys, viewKeys), 0, runInspect},

@@ -10,21 +10,21 @@ import (
 )
 
 // planKeys are the keys of plan alone.
-var planKeys = []string{"all", "detailed-exitcode", "target"}
+var planKeys = []string{"all", "detailed-exitcode"}
 
 // planArgs are the arguments of plan.
 type planArgs struct {
-	recipe   recipeArgs
-	cache    cacheArgs
-	targets  []string
-	detailed bool // the exit status says whether there is work to do
-	view     view.PlanOptions
+	recipe    recipeArgs
+	cache     cacheArgs
+	selection selection
+	detailed  bool // the exit status says whether there is work to do
+	view      view.PlanOptions
 }
 
 func (p *program) readPlanArgs(w *words) (planArgs, error) {
 	a := planArgs{
 		recipe: readRecipeArgs(w), cache: readCacheArgs(w),
-		targets: w.list("target"), detailed: w.flag("detailed-exitcode"),
+		selection: readSelection(w), detailed: w.flag("detailed-exitcode"),
 	}
 	style := p.style(w.choice("color", "auto", "never", "always"), p.stdout.w)
 	a.view = view.PlanOptions{Style: style, JSON: w.flag("json"), All: w.flag("all")}
@@ -58,7 +58,7 @@ func (p *program) plan(ctx context.Context, a planArgs) (*engine.Plan, view.Budg
 		return nil, view.Budget{}, err
 	}
 	warnings.Write(p.stderr, p.style("auto", p.stderr))
-	targets, err := r.targets(a.targets)
+	targets, err := r.selected(a.selection)
 	if err != nil {
 		return nil, view.Budget{}, err
 	}

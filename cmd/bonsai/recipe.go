@@ -4,11 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 
@@ -118,59 +116,6 @@ func readRecipe(path string) (files []recipes.File, dir, id string, err error) {
 		return files, "", "builtin " + path, nil
 	}
 	return nil, "", "", fmt.Errorf("%w; built in are: %s", err, strings.Join(recipes.BuiltinNames(), ", "))
-}
-
-// targets returns the targets that are asked for. Without a name it is an error that
-// lists them.
-func (r *loaded) targets(names []string) (targets []*recipes.Target, err error) {
-	if len(names) == 0 {
-		return nil, misused("%s", r.listTargets())
-	}
-	var missing []error
-	for _, name := range names {
-		t, err := r.Target(name)
-		if err != nil {
-			missing = append(missing, &usageError{err.Error()})
-			continue
-		}
-		targets = append(targets, t)
-	}
-	return targets, errors.Join(missing...)
-}
-
-// listTargets says which targets there are.
-func (r *loaded) listTargets() string {
-	var b strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(r.Targets)) {
-		if t := r.Targets[name]; t.Declared {
-			fmt.Fprintf(&b, "\n  target=%-16s %s", name, t.Description)
-		}
-	}
-	if b.Len() == 0 {
-		return "which target? This recipe declares none; each step is one, such as " + r.anyStep()
-	}
-	return "which target? This recipe declares" + b.String()
-}
-
-func (r *loaded) anyStep() string {
-	if len(r.Steps) == 0 {
-		return "none: it is empty"
-	}
-	return "target=" + r.Steps[len(r.Steps)-1].Address
-}
-
-// artifacts returns what targets build, each once.
-func artifacts(targets []*recipes.Target) (want []*engine.Artifact) {
-	seen := map[*engine.Artifact]bool{}
-	for _, t := range targets {
-		for _, a := range t.Artifacts() {
-			if !seen[a] {
-				seen[a] = true
-				want = append(want, a)
-			}
-		}
-	}
-	return want
 }
 
 // openCache opens the store for a recipe with open, which is cache.OpenDir or

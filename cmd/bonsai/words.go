@@ -119,19 +119,33 @@ func accepts(keys []string, key string) bool {
 // didYouMean returns the clause that proposes the nearest of the known names, or all of
 // them if none is near.
 func didYouMean(name string, known []string) string {
+	const most = 30
 	if len(known) == 0 {
 		return ""
 	}
+	if best := nearest(name, known); best != "" {
+		return fmt.Sprintf("; did you mean %q?", best)
+	}
+	more := ""
+	if n := len(known) - most; n > 0 {
+		known, more = known[:most], fmt.Sprintf(" and %d more", n)
+	}
+	return "; known are " + strings.Join(known, ", ") + more
+}
+
+// nearest returns the known name with the fewest edits from name, or "" if even that has
+// more than a third of its letters wrong.
+func nearest(name string, known []string) string {
 	best, least := "", max(2, len(name)/3)+1
 	for _, k := range known {
+		if n := len(k) - len(name); max(n, -n) > least {
+			continue
+		}
 		if d := levenshtein.Distance(name, strings.TrimSuffix(k, "."), nil); d < least && d < len(name) {
 			best, least = k, d
 		}
 	}
-	if best != "" {
-		return fmt.Sprintf("; did you mean %q?", best)
-	}
-	return "; known are " + strings.Join(known, ", ")
+	return best
 }
 
 // fail keeps the first wrong value.
@@ -160,6 +174,30 @@ func (w *words) list(key string) []string {
 		return nil
 	}
 	return strings.Split(v, ",")
+}
+
+// names returns the names that are the value of a key, separated by commas. A comma
+// between quotes belongs to a name, as in made["a,b"].
+func (w *words) names(key string) (names []string) {
+	quoted, from := false, 0
+	v := w.text(key, "")
+	for i := 0; i < len(v); i++ {
+		switch {
+		case quoted && v[i] == '\\':
+			i++
+		case v[i] == '"':
+			quoted = !quoted
+		case v[i] == ',' && !quoted:
+			names, from = append(names, v[from:i]), i+1
+		}
+	}
+	if v != "" {
+		names = append(names, v[from:])
+	}
+	if slices.Contains(names, "") {
+		w.fail("%s=%s: there is a comma too many", key, v)
+	}
+	return names
 }
 
 // flag returns whether a key is true.
