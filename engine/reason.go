@@ -14,7 +14,7 @@ const (
 	NoResult ReasonKind = iota // no build has had a result for this action
 	Evicted                    // the last build had the result; the cache no longer has it
 	Setting                    // setting Name changed from Old to New; "" is absent
-	Input                      // input Name is another than at the last build
+	Input                      // input Name is another than at the last build: Old and New as in a manifest
 	Missing                    // output Name is known and its bytes are gone
 	Needed                     // its bytes were dropped, and action Name needs them again
 	Follows                    // action Name comes first, and may give other bytes
@@ -115,7 +115,9 @@ func settingsChanged(last, now []setting) []Reason {
 func inputsChanged(last, now, names []string) []Reason {
 	var reasons []Reason
 	same := func(i int) bool { return last[i] == now[i] }
+	before := func(i int) string { return last[i] }
 	if len(last) != len(now) {
+		before = func(int) string { return "" }
 		reasons = append(reasons, Reason{
 			Kind: Setting, Name: inputCount, Old: fmt.Sprint(len(last)), New: fmt.Sprint(len(now)),
 		})
@@ -127,7 +129,7 @@ func inputsChanged(last, now, names []string) []Reason {
 	}
 	for i := range now {
 		if !same(i) {
-			reasons = append(reasons, Reason{Kind: Input, Name: names[i]})
+			reasons = append(reasons, Reason{Kind: Input, Name: names[i], Old: before(i), New: now[i]})
 		}
 	}
 	return reasons

@@ -41,6 +41,7 @@ func commands() []command {
 	return []command{
 		{"build", "bring a target up to date", keysOf(buildKeys, selectKeys, recipeKeys, cacheKeys, viewKeys), 0, runBuild},
 		{"plan", "say what a build would run, why, for how long and how big", keysOf(planKeys, selectKeys, recipeKeys, cacheKeys, viewKeys), 0, runPlan},
+		{"why", "say why a step ran, or will", keysOf(whyKeys, recipeKeys, cacheKeys, viewKeys), mostBare, runWhy},
 		{"validate", "check a recipe without running anything", keysOf(recipeKeys, viewKeys), 0, runValidate},
 		{"schema", "say what a recipe may hold: block types, attributes, functions", keysOf(schemaKeys, viewKeys), 1, runSchema},
 		{"inspect", "look into a checkpoint, a safetensors or a GGUF file", keysOf(inspectKeys, viewKeys), 0, runInspect},
