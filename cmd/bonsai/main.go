@@ -43,6 +43,7 @@ func commands() []command {
 		{"plan", "say what a build would run, why, for how long and how big", keysOf(planKeys, selectKeys, recipeKeys, cacheKeys, viewKeys), 0, runPlan},
 		{"why", "say why a step ran, or will", keysOf(whyKeys, recipeKeys, cacheKeys, viewKeys), mostBare, runWhy},
 		{"validate", "check a recipe without running anything", keysOf(recipeKeys, viewKeys), 0, runValidate},
+		{"fmt", "bring recipes into the one layout", keysOf(formatKeys, viewKeys), 1000, runFormat},
 		{"schema", "say what a recipe may hold: block types, attributes, functions", keysOf(schemaKeys, viewKeys), 1, runSchema},
 		{"inspect", "look into a checkpoint, a safetensors or a GGUF file", keysOf(inspectKeys, viewKeys), 0, runInspect},
 		{"eval", "measure a model beside the one it was made of", keysOf(evalKeys, cacheKeys, viewKeys), 0, runEval},
@@ -56,6 +57,7 @@ func commands() []command {
 type program struct {
 	catalogue func(rules.Settings) rules.Catalogue // what block types there are
 	lookupEnv func(string) (string, bool)
+	stdin     io.Reader
 	stdout    *watched
 	stderr    io.Writer
 	now       func() time.Time
@@ -73,7 +75,7 @@ func serve(catalogue func(rules.Settings) rules.Catalogue) {
 	signal.Ignore(syscall.SIGPIPE) // a closed pipe is an error of a write like any other
 	ctx, cancel := context.WithCancel(context.Background())
 	go interrupts(cancel)
-	p := &program{catalogue: catalogue, lookupEnv: os.LookupEnv, stderr: os.Stderr, now: time.Now}
+	p := &program{catalogue: catalogue, lookupEnv: os.LookupEnv, stdin: os.Stdin, stderr: os.Stderr, now: time.Now}
 	os.Exit(p.run(ctx, os.Args[1:], os.Stdout))
 }
 

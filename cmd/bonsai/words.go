@@ -80,7 +80,7 @@ func parseWords(c command, args []string) (*words, error) {
 // path may hold a =.
 func isBare(arg string) bool {
 	key, _, pair := strings.Cut(arg, "=")
-	return !strings.HasPrefix(arg, "-") && (!pair || strings.ContainsAny(key, `/\`))
+	return arg == "-" || !strings.HasPrefix(arg, "-") && (!pair || strings.ContainsAny(key, `/\`))
 }
 
 // word returns a bare word by its place, "" if there are fewer.
