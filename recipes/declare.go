@@ -15,6 +15,7 @@ type decl struct {
 	root, name string    // as in a reference: var.model, local.x, codes.body
 	at         hcl.Range // the header, or a local's name
 	block      *hcl.Block
+	part       *part          // that it is declared in
 	expr       hcl.Expression // of a local, which has no block
 	rule       rules.Rule     // of a step
 	target     bool
@@ -32,11 +33,12 @@ func (d *decl) address() string { return d.root + "." + d.name }
 func (d *decl) fail() { d.failed, d.value = true, cty.DynamicVal }
 
 // declare gives every block its name.
-func (l *loader) declare(blocks []*hcl.Block) {
-	var strange []*hcl.Block
+func (l *loader) declare(blocks []sourced) {
+	var strange []sourced
 	for _, b := range blocks {
 		rule, known := l.opt.Catalogue[b.Type]
 		switch {
+		case b.Type == "include": // done: its blocks are among these
 		case b.Type == "recipe":
 			l.declareHeader(b)
 		case b.Type == "locals":
@@ -44,9 +46,9 @@ func (l *loader) declare(blocks []*hcl.Block) {
 		case b.Type == "variable":
 			l.declareVariable(b)
 		case b.Type == "target":
-			l.enterBlock(&decl{root: "target", block: b, target: true})
+			l.enterBlock(&decl{root: "target", block: b.Block, part: b.part, target: true})
 		case known:
-			l.enterBlock(&decl{root: b.Type, block: b, rule: rule, forEach: forEachOf(b.Body)})
+			l.enterBlock(&decl{root: b.Type, block: b.Block, part: b.part, rule: rule, forEach: forEachOf(b.Body)})
 		default:
 			strange = append(strange, b)
 		}
@@ -58,12 +60,12 @@ func (l *loader) declare(blocks []*hcl.Block) {
 
 // declareStrange reports a block of a type that does not exist. Its name stays known, under
 // this type and the one that was meant, as that of a step that failed.
-func (l *loader) declareStrange(b *hcl.Block) {
-	types := append([]string{"recipe", "variable", "locals", "target"}, sortedKeys(l.opt.Catalogue)...)
+func (l *loader) declareStrange(b sourced) {
+	types := append([]string{"recipe", "variable", "locals", "target", "include"}, sortedKeys(l.opt.Catalogue)...)
 	l.add(mistake(b.TypeRange, "Unsupported block type",
 		"There are no blocks of type %s.%s", quote(b.Type), didYouMean(b.Type, types)))
 	l.roots[b.Type] = true
-	d := &decl{root: b.Type, at: b.DefRange, block: b, forEach: forEachOf(b.Body)}
+	d := &decl{root: b.Type, at: b.DefRange, block: b.Block, part: b.part, forEach: forEachOf(b.Body)}
 	d.fail()
 	l.all = append(l.all, d)
 	if len(b.Labels) == 0 {
@@ -113,7 +115,7 @@ func (l *loader) checkLabel(b *hcl.Block) bool {
 	switch {
 	case len(b.Labels) == 0:
 		l.add(mistake(b.DefRange, "Block without a name",
-			"A %s block has a name in quotes between its type and the brace.", b.Type))
+			"A block of type %s has a name in quotes between its type and the brace.", b.Type))
 	case len(b.Labels) > 1:
 		l.add(mistake(b.LabelRanges[1], "Block with several names", "A %s block has one name.", b.Type))
 	case !hclsyntax.ValidIdentifier(b.Labels[0]):
@@ -141,12 +143,12 @@ func (l *loader) enter(d *decl) bool {
 }
 
 // declareLocals declares every attribute of a locals block.
-func (l *loader) declareLocals(b *hcl.Block) {
-	l.refuseLabels(b)
+func (l *loader) declareLocals(b sourced) {
+	l.refuseLabels(b.Block)
 	attrs, diags := b.Body.JustAttributes()
 	l.add(diags...)
 	for _, a := range inOrder(attrs) {
-		l.enter(&decl{root: "local", name: a.Name, at: a.NameRange, expr: a.Expr})
+		l.enter(&decl{root: "local", name: a.Name, at: a.NameRange, part: b.part, expr: a.Expr})
 	}
 }
 

@@ -71,11 +71,54 @@
 //  1. the word var.blocks=512;
 //  2. a line blocks = 512 in a file of values, the last such file first;
 //  3. the environment variable BONSAI_VAR_blocks;
-//  4. its default.
+//  4. what the recipe that includes its recipe gives it;
+//  5. its default.
 //
 // In words and in the environment the value of a string variable is taken as it stands, and
 // that of any other as an expression: var.keep=["a", "b"]. Files of values, such as
 // large.hclvars or large.hclvars.json, hold expressions. No value refers to anything.
+//
+// # Including another recipe
+//
+// An include block takes in the blocks of another recipe: of a folder, a file, or one that
+// is built in, whose name from says or else the block's own. They are blocks of this recipe
+// then, with the addresses and the targets that they have there; names are unique in all. To try a
+// model of your own with a recipe that is there takes five lines:
+//
+//	include "tiny" {
+//	  variables {
+//	    model = abspath("my-finetune")
+//	  }
+//	}
+//
+// The block variables gives values to variables of what is included, in the place of their
+// defaults: words, files of values and the environment still come first. They may refer to
+// variables of the recipe that they are written in. A block override replaces in one block
+// there the attributes and blocks that it has: a block takes the place of those of the same
+// type and labels, and an attribute that is null takes the other away. What a recipe includes may
+// include others; the outermost recipe has the last word, as it has on description and numerics.
+// To include a recipe a second time, without variables and overrides, changes nothing.
+//
+//	include "base" {
+//	  from = "tiny"
+//
+//	  variables {
+//	    model  = var.mine
+//	    blocks = 512
+//	  }
+//
+//	  override "codes" "body" {
+//	    damping = 0.02
+//	  }
+//
+//	  override "target" "gguf" { out = "dist" }
+//	}
+//
+//	variable "mine" { default = "../testdata/models/tiny-qwen3" }
+//
+// Relative paths start from the folder of the recipe whose step or expression they are in, and in
+// an override from that of the step; abspath makes a path that means the same anywhere. What a
+// built-in recipe says is relative to the folder of the recipe that includes it.
 //
 // # Locals
 //
@@ -136,7 +179,7 @@
 //     sort values zipmap
 //   - types: can try tobool tolist tomap tonumber toset tostring
 //   - encodings: csvdecode jsondecode jsonencode
-//   - files: basename dirname file fileexists
+//   - files: abspath basename dirname file fileexists
 //   - environment: env("HOME"), and env("NAME", "default") if it may not be set
 //
 // # Mistakes

@@ -6,17 +6,17 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 )
 
-// global returns what expressions know that refer to nothing: the functions.
-func (l *loader) global() *hcl.EvalContext {
-	return &hcl.EvalContext{Functions: l.functions}
+// global returns what expressions of a part know that refer to nothing: the functions.
+func (p *part) global() *hcl.EvalContext {
+	return &hcl.EvalContext{Functions: p.functions}
 }
 
-// scope returns what the expressions of one declaration know: the functions and what
-// it refers to. ok is false if some of that failed, so that it is unknown.
-func (l *loader) scope(uses []use) (ctx *hcl.EvalContext, ok bool) {
+// scope returns what the expressions of one declaration of a part know: the functions and
+// what it refers to. ok is false if some of that failed, so that it is unknown.
+func (l *loader) scope(p *part, uses []use) (ctx *hcl.EvalContext, ok bool) {
 	ok = true
 	roots := map[string]map[string]cty.Value{}
-	ctx = l.global()
+	ctx = p.global()
 	ctx.Variables = map[string]cty.Value{}
 	for _, u := range uses {
 		value, known := l.valueOf(u)
@@ -64,7 +64,7 @@ func (l *loader) evaluate(d *decl) {
 }
 
 func (l *loader) evaluateLocal(d *decl) {
-	ctx, ok := l.scope(d.uses)
+	ctx, ok := l.scope(d.part, d.uses)
 	value, diags := d.expr.Value(ctx)
 	l.add(diags...)
 	if !ok || d.failed || diags.HasErrors() {
@@ -97,7 +97,7 @@ func (l *loader) validate(v *variable, b *hcl.Block) bool {
 	if diags.HasErrors() {
 		return true
 	}
-	ctx, ok := l.scopeOfValidation(b)
+	ctx, ok := l.scopeOfValidation(v.decl.part, b)
 	condition, diags := content.Attributes["condition"].Expr.Value(ctx)
 	l.add(diags...)
 	message, knownMessage := l.constant(content.Attributes["error_message"], ctx)
@@ -126,15 +126,20 @@ func truth(v cty.Value) (t, isBool bool) {
 }
 
 // scopeOfValidation returns the values of the variables that a validation refers to.
-func (l *loader) scopeOfValidation(b *hcl.Block) (*hcl.EvalContext, bool) {
+func (l *loader) scopeOfValidation(p *part, b *hcl.Block) (*hcl.EvalContext, bool) {
 	var uses []use
 	for _, t := range traversalsOf(b.Body) {
-		if root := t.RootName(); root != "var" && l.roots[root] || root == "each" {
-			l.add(mistake(t.SourceRange(), "Reference in a validation", "A validation refers to variables only."))
-			uses = append(uses, standIn(root, "", t))
-			continue
-		}
-		uses = append(uses, l.resolve(t))
+		uses = append(uses, l.useOfVariable(t, "Reference in a validation", "A validation refers to variables only."))
 	}
-	return l.scope(uses)
+	return l.scope(p, uses)
+}
+
+// useOfVariable is resolve where only variables may be referred to: summary and detail
+// report anything else.
+func (l *loader) useOfVariable(t hcl.Traversal, summary, detail string) use {
+	if root := t.RootName(); root != "var" && l.roots[root] || root == "each" {
+		l.add(mistake(t.SourceRange(), summary, "%s", detail))
+		return standIn(root, "", t)
+	}
+	return l.resolve(t)
 }

@@ -9,7 +9,7 @@ import (
 
 // expand adds the actions of a step, or of every instance of it, to the graph.
 func (l *loader) expand(d *decl) {
-	ctx, ok := l.scope(d.uses)
+	ctx, ok := l.scope(d.part, d.uses)
 	x := expansion{loader: l, decl: d, body: d.block.Body, sound: ok && !d.failed, reported: map[string]bool{}}
 	d.failed = !x.sound
 	if d.forEach == nil {
@@ -38,7 +38,7 @@ func (x *expansion) one(address string, ctx *hcl.EvalContext) cty.Value {
 	value, diags := x.decl.rule.Expand(&rules.Expansion{
 		Graph: l.recipe.Graph,
 		Step:  address,
-		Dir:   l.opt.Dir,
+		Dir:   x.decl.part.dir,
 		Range: x.decl.at,
 		Read:  l.opt.Saw,
 	}, x.body, ctx)

@@ -60,7 +60,7 @@ func functions(dir string, lookupEnv func(string) (string, bool), saw func(rules
 		"toset":    stdlib.MakeToFunc(cty.Set(cty.DynamicPseudoType)),
 
 		// Encodings, files and the environment.
-		"basename": textFunc(path.Base), "csvdecode": stdlib.CSVDecodeFunc, "dirname": textFunc(path.Dir),
+		"abspath": absFunc(dir), "basename": textFunc(path.Base), "csvdecode": stdlib.CSVDecodeFunc, "dirname": textFunc(path.Dir),
 		"env": envFunc(lookupEnv), "file": fileFunc(dir, saw), "fileexists": fileExistsFunc(dir, saw),
 		"jsondecode": bounded(stdlib.JSONDecodeFunc), "jsonencode": plain(stdlib.JSONEncodeFunc),
 	}
@@ -231,6 +231,18 @@ func fileExistsFunc(dir string, saw func(rules.Read)) function.Function {
 				return cty.NilVal, function.NewArgError(0, fmt.Errorf("cannot tell: %w", err))
 			}
 			return cty.BoolVal(err == nil), nil
+		},
+	})
+}
+
+// absFunc makes a path that is relative to the recipe's folder absolute.
+func absFunc(dir string) function.Function {
+	return function.New(&function.Spec{
+		Params: []function.Parameter{text("path")},
+		Type:   function.StaticReturnType(cty.String),
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			path, err := filepath.Abs(under(dir, args[0].AsString()))
+			return cty.StringVal(filepath.ToSlash(path)), err
 		},
 	})
 }

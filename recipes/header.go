@@ -16,23 +16,30 @@ var headerSchema = &hcl.BodySchema{Attributes: []hcl.AttributeSchema{
 }}
 
 // declareHeader reads the recipe block.
-func (l *loader) declareHeader(b *hcl.Block) {
-	l.refuseLabels(b)
-	if l.headed != nil {
-		l.add(mistake(b.DefRange, "Duplicate recipe block", "A recipe has one recipe block; the first is at %s.", l.headed.DefRange))
+func (l *loader) declareHeader(b sourced) {
+	l.refuseLabels(b.Block)
+	if b.part.headed != nil {
+		l.add(mistake(b.DefRange, "Duplicate recipe block", "A recipe has one recipe block; the first is at %s.", b.part.headed.DefRange))
 		return
 	}
-	l.headed = b
+	b.part.headed = b.Block
 	content, diags := b.Body.Content(headerSchema)
 	l.add(diags...)
 	if a, ok := content.Attributes["description"]; ok {
-		l.recipe.Description, _ = l.constant(a, nil)
+		l.readHeading(a)
 	}
 	if a, ok := content.Attributes["requires"]; ok {
 		l.checkVersion(a)
 	}
 	if a, ok := content.Attributes["numerics"]; ok {
 		l.readNumerics(a)
+	}
+}
+
+// readHeading reads the description. That of an outer recipe comes first and stays.
+func (l *loader) readHeading(a *hcl.Attribute) {
+	if text, ok := l.constant(a, nil); ok && l.recipe.Description == "" {
+		l.recipe.Description = text
 	}
 }
 
@@ -47,7 +54,9 @@ func (l *loader) readNumerics(a *hcl.Attribute) {
 			`Numerics are "shared", or "strict" to keep the results of each backend and version apart; not %s.`, quote(v)))
 		return
 	}
-	l.recipe.Numerics = v
+	if !l.numericsSaid { // by an outer recipe
+		l.recipe.Numerics, l.numericsSaid = v, true
+	}
 }
 
 // constant returns the text of an attribute that may call functions but not refer to

@@ -25,7 +25,8 @@ var update = flag.Bool("update", false, "write what comes out into testdata/*.tx
 //	graph            what must come out, or
 //	diagnostics      what must come out instead
 //
-// and any other file is there for the recipe to read.
+// and any other file is there for the recipe to read, those in folders as recipes to
+// include.
 func TestLanguage(t *testing.T) {
 	archives, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(archives) == 0 {
@@ -74,6 +75,14 @@ func unpack(t testing.TB, a *txtar.Archive) (files []recipes.File, opt recipes.O
 			want = f
 		case f.Name == "args":
 			readArgs(t, &opt, env, string(f.Data))
+		case strings.Contains(f.Name, "/"): // of another recipe
+			path := filepath.Join(opt.Dir, f.Name)
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, f.Data, 0o644); err != nil {
+				t.Fatal(err)
+			}
 		case strings.Contains(f.Name, ".hclvars"):
 			opt.VarFiles = append(opt.VarFiles, recipes.File{Name: f.Name, Bytes: f.Data})
 		case strings.HasSuffix(f.Name, ".hcl") || strings.HasSuffix(f.Name, ".hcl.json"):

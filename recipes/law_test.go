@@ -3,6 +3,7 @@ package recipes_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -152,5 +153,21 @@ join "all" { of = word.w }`
 				}
 			}
 		})
+	}
+}
+
+// TestIncludeChangesNothing holds that the actions of a recipe do not depend on whether
+// it is asked for itself or included.
+func TestIncludeChangesNothing(t *testing.T) {
+	dir := t.TempDir()
+	for _, text := range []string{strings.Join(blocks, "\n"), bees} {
+		whole := []recipes.File{{Name: "a.hcl", Bytes: []byte(text)}}
+		if err := os.WriteFile(filepath.Join(dir, "lib.hcl"), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		includes := []recipes.File{{Name: "a.hcl", Bytes: fmt.Appendf(nil, "include \"lib\" { from = %q }", filepath.Join(dir, "lib.hcl"))}}
+		if got, want := manifests(t, includes), manifests(t, whole); got != want {
+			t.Errorf("included, the actions of %s are\n%s\nwant\n%s", text, got, want)
+		}
 	}
 }

@@ -9,9 +9,10 @@ import (
 	hcljson "github.com/hashicorp/hcl/v2/json"
 )
 
-// parse returns the blocks of all files, in the order of file names and lines. It answers
-// false if the syntax of one is wrong.
-func (l *loader) parse(files []File) (blocks []*hcl.Block, ok bool) {
+// parse returns the blocks of all files of a recipe, in the order of file names and lines,
+// and then those of the recipes that it includes. It answers false if the syntax of one
+// file is wrong.
+func (l *loader) parse(files []File, p *part) (blocks []sourced, ok bool) {
 	var bodies []hcl.Body
 	for _, f := range files {
 		if body := l.parseFile(f); body != nil {
@@ -22,10 +23,19 @@ func (l *loader) parse(files []File) (blocks []*hcl.Block, ok bool) {
 		return nil, false
 	}
 	for _, body := range bodies {
-		blocks = append(blocks, l.blocksOf(body)...)
+		for _, b := range l.blocksOf(body) {
+			blocks = append(blocks, sourced{b, p})
+		}
 	}
-	slices.SortStableFunc(blocks, func(a, b *hcl.Block) int { return compareRanges(a.DefRange, b.DefRange) })
-	return blocks, true
+	slices.SortStableFunc(blocks, func(a, b sourced) int { return compareRanges(a.DefRange, b.DefRange) })
+	ok = true
+	for _, b := range slices.Clone(blocks) {
+		if b.Type == "include" {
+			more, parsed := l.include(b)
+			blocks, ok = append(blocks, more...), ok && parsed
+		}
+	}
+	return blocks, ok
 }
 
 // parseFile returns the body of a file, or nil if its syntax is wrong.
@@ -75,7 +85,7 @@ func (l *loader) blocksOf(body hcl.Body) []*hcl.Block {
 // told from an attribute without knowing.
 func (l *loader) schema() *hcl.BodySchema {
 	s := &hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{{Type: "recipe"}, {Type: "locals"}}}
-	for _, name := range append([]string{"variable", "target"}, sortedKeys(l.opt.Catalogue)...) {
+	for _, name := range append([]string{"variable", "target", "include"}, sortedKeys(l.opt.Catalogue)...) {
 		s.Blocks = append(s.Blocks, hcl.BlockHeaderSchema{Type: name, LabelNames: []string{"name"}})
 	}
 	return s

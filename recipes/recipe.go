@@ -115,7 +115,7 @@ func (r *Recipe) Target(name string) (*Target, error) {
 // it returns is never nil; if there is an error, only its Files are of use.
 func Load(files []File, opt Options) (*Recipe, hcl.Diagnostics) {
 	l := newLoader(opt)
-	blocks, ok := l.parse(files)
+	blocks, ok := l.parse(files, l.whole(files))
 	if !ok {
 		return l.finish() // what follows would complain about what did not parse
 	}
@@ -135,7 +135,7 @@ func Load(files []File, opt Options) (*Recipe, hcl.Diagnostics) {
 type loader struct {
 	opt       Options
 	recipe    *Recipe
-	functions map[string]function.Function
+	functions map[string]map[string]function.Function // by the folder that files are read from
 	diags     hcl.Diagnostics
 	reported  map[string]bool // what diags holds, see add
 
@@ -143,12 +143,16 @@ type loader struct {
 	named     map[string]*decl // by address; the first of each name
 	variables []*variable      // in the order of the source
 	roots     map[string]bool  // first words of references, misspelled ones included
-	headed    *hcl.Block       // the recipe block
 	nameless  map[string]bool  // roots under which a block was refused whose name is not known; "": any
 	steps     map[any]*Step    // by the pointer in a step's reference
 
-	misspelled map[string]bool // variables that a value was probably meant for
-	valuesLost bool            // a file of values could not be read
+	included     map[string]hcl.Range // where each part that is included is, by its id
+	settings     map[string]*setting  // what includes give to variables
+	numericsSaid bool
+
+	misspelled    map[string]bool // variables that a value was probably meant for
+	valuesLost    bool            // a file of values could not be read
+	variablesLost bool            // an included recipe could not be read
 }
 
 func newLoader(opt Options) *loader {
@@ -161,7 +165,9 @@ func newLoader(opt Options) *loader {
 	opt.LookupEnv = reported(opt.LookupEnv, opt.Saw)
 	l := &loader{
 		opt:        opt,
-		functions:  functions(opt.Dir, opt.LookupEnv, opt.Saw),
+		functions:  map[string]map[string]function.Function{},
+		included:   map[string]hcl.Range{},
+		settings:   map[string]*setting{},
 		reported:   map[string]bool{},
 		nameless:   map[string]bool{},
 		named:      map[string]*decl{},
@@ -180,6 +186,23 @@ func newLoader(opt Options) *loader {
 		l.roots[name] = true
 	}
 	return l
+}
+
+// whole returns the part that Load was asked for.
+func (l *loader) whole(files []File) *part {
+	name := l.opt.Dir
+	if len(files) == 1 {
+		name = files[0].Name
+	}
+	return &part{id: identityOf(files), name: name, dir: l.opt.Dir, functions: l.functionsIn(l.opt.Dir)}
+}
+
+// functionsIn returns what expressions of a recipe in a folder can call.
+func (l *loader) functionsIn(dir string) map[string]function.Function {
+	if l.functions[dir] == nil {
+		l.functions[dir] = functions(dir, l.opt.LookupEnv, l.opt.Saw)
+	}
+	return l.functions[dir]
 }
 
 // reported returns lookup, which tells saw what it was asked and what it answered.

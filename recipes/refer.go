@@ -43,12 +43,19 @@ func (d *decl) traversals() []hcl.Traversal {
 // traversalsOf returns every reference in a body and the blocks in it. For JSON, whose
 // blocks cannot be told from attributes, the texts in both are searched.
 func traversalsOf(body hcl.Body) []hcl.Traversal {
+	var all []hcl.Traversal
+	if b, ok := body.(*layered); ok {
+		for _, l := range b.layers {
+			all = append(all, traversalsOf(l)...)
+		}
+		return all
+	}
 	native, ok := body.(*hclsyntax.Body)
 	if !ok {
 		attrs, _ := body.JustAttributes()
 		return variablesOf(attrs)
 	}
-	all := variablesOf(attributesOf(native))
+	all = variablesOf(attributesOf(native))
 	for _, b := range native.Blocks {
 		all = append(all, traversalsOf(b.Body)...)
 	}

@@ -98,7 +98,19 @@ func ownBlocks() []BlockType {
 		"nullable":    {Type: "bool", Default: "true", Doc: "Whether it may be null."},
 	})
 	variable.Blocks = []rules.Nested{{Type: "validation", Several: true, Schema: validation}}
+	include := describe("Takes in the blocks of another recipe, under the addresses that they have there.", includeSchema, docs{
+		"from": {Type: "string", Absent: "the name of the block", Doc: "A file, a folder or the name of a built-in recipe."},
+	})
+	include.Blocks = []rules.Nested{
+		{Type: "variables", Several: true, Schema: rules.Schema{
+			Doc: "Gives values to its variables, in the place of their defaults.", Attributes: []rules.Attribute{},
+		}},
+		{Type: "override", Label: "type and name", Several: true, Schema: rules.Schema{
+			Doc: "Replaces attributes and blocks of one of its blocks; null takes an attribute away.", Attributes: []rules.Attribute{},
+		}},
+	}
 	return []BlockType{
+		{Type: "include", Label: "name", Schema: include},
 		{Type: "recipe", Schema: describe("Says what the recipe is for, and which bonsai reads it.", headerSchema, docs{
 			"description": {Type: "string", Doc: "What the recipe makes."},
 			"requires":    {Type: "string", Absent: "any version", Doc: "The versions of bonsai that read it, such as \">= 0.1, < 2\"."},
@@ -192,10 +204,13 @@ func typeText(t cty.Type) string {
 // another language.
 func functionDocs() map[string]string {
 	return map[string]string{
+		"abspath":     "Returns an absolute path, given one that is relative to the recipe's folder.",
 		"basename":    "Returns the last part of a path.",
 		"can":         "Returns whether an expression has a value.",
 		"dirname":     "Returns a path without its last part.",
 		"endswith":    "Returns whether a text ends with another.",
+		"jsondecode":  "Returns the value that a JSON text is.",
+		"tonumber":    "Returns a number, given it or its text.",
 		"env":         "Returns the value of an environment variable or, if that is not set, the default.",
 		"file":        "Returns the text of a file, whose path is relative to the recipe's folder.",
 		"fileexists":  "Returns whether there is a file or folder at a path.",

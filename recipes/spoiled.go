@@ -47,6 +47,12 @@ func (s *spoiled) covers(d *hcl.Diagnostic) bool {
 // search adds what is spoiled in a body. For JSON, whose blocks cannot be told from
 // attributes, a block counts as one value.
 func (s *spoiled) search(body hcl.Body, ctx *hcl.EvalContext) {
+	if b, ok := body.(*layered); ok {
+		for _, l := range b.layers {
+			s.search(l, ctx)
+		}
+		return
+	}
 	native, ok := body.(*hclsyntax.Body)
 	if !ok {
 		attrs, _ := body.JustAttributes()

@@ -11,7 +11,7 @@ var targetSchema = &hcl.BodySchema{Attributes: []hcl.AttributeSchema{
 
 // build makes the target that a target block declares.
 func (l *loader) build(d *decl) {
-	ctx, _ := l.scope(d.uses)
+	ctx, _ := l.scope(d.part, d.uses)
 	content, diags := d.block.Body.Content(targetSchema)
 	l.add(diags...)
 	t := &Target{Name: d.name, Declared: true, Range: d.at}

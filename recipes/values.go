@@ -15,27 +15,36 @@ func (l *loader) assignVariables() {
 	byFile := l.valuesOfFiles()
 	l.refuseUnknownWords()
 	for _, v := range l.variables {
-		g := l.given(v, byFile)
-		switch {
-		case g != nil:
-			g = l.suit(v, *g)
-		case !v.decl.failed && v.byDefault == nil:
-			l.missing(v)
-		case !v.decl.failed:
-			g = v.byDefault
-		}
-		if g == nil || v.decl.failed {
-			v.decl.fail()
-			continue
-		}
-		v.decl.value, v.source = g.value, g.at
+		l.assign(v, byFile)
 	}
+}
+
+// assign gives one variable its value, after those that its value refers to.
+func (l *loader) assign(v *variable, byFile map[string]*given) {
+	if v.assigned {
+		return
+	}
+	v.assigned = true
+	g := l.given(v, byFile)
+	switch {
+	case g != nil:
+		g = l.suit(v, *g)
+	case !v.decl.failed && v.byDefault == nil:
+		l.missing(v)
+	case !v.decl.failed:
+		g = v.byDefault
+	}
+	if g == nil || v.decl.failed {
+		v.decl.fail()
+		return
+	}
+	v.decl.value, v.source = g.value, g.at
 }
 
 // missing reports a variable that has no value, unless that is the fault of a mistake
 // reported already: a misspelled name or a file that could not be read.
 func (l *loader) missing(v *variable) {
-	if l.valuesLost || l.misspelled[v.decl.name] {
+	if l.valuesLost || l.variablesLost || l.misspelled[v.decl.name] {
 		return
 	}
 	l.add(mistake(v.decl.at, "Variable without a value",
@@ -55,7 +64,45 @@ func (l *loader) given(v *variable, byFile map[string]*given) *given {
 	if text, ok := l.opt.LookupEnv("BONSAI_VAR_" + name); ok {
 		return l.read(v, "BONSAI_VAR_"+name, text)
 	}
+	if s, ok := l.settings[name]; ok {
+		return l.evaluateSetting(v, s, byFile)
+	}
 	return nil
+}
+
+// A setting is the value that an include block gives to a variable of what it includes.
+type setting struct {
+	attribute *hcl.Attribute
+	part      *part // that the include block is in
+}
+
+// evaluateSetting returns the value that an include block gives to v, or nil if that is
+// a mistake, which it reports.
+func (l *loader) evaluateSetting(v *variable, s *setting, byFile map[string]*given) *given {
+	var uses []use
+	for _, t := range s.attribute.Expr.Variables() {
+		uses = append(uses, l.useOfVariable(t, "Reference in a value", "A value for a variable refers to variables only."))
+	}
+	for _, u := range uses {
+		for _, other := range l.variables {
+			if other.decl == u.to {
+				l.assign(other, byFile)
+			}
+		}
+		if u.to.value == cty.NilVal { // it is being assigned
+			l.add(mistake(u.at, "Cycle of references", "The value of %s refers to %s, which has no value before it.",
+				v.decl.address(), u.to.address()))
+			u.to.fail()
+		}
+	}
+	ctx, ok := l.scope(s.part, uses)
+	value, diags := s.attribute.Expr.Value(ctx)
+	l.add(diags...)
+	if !ok || diags.HasErrors() {
+		v.decl.failed = true
+		return nil
+	}
+	return &given{value: value, at: s.attribute.Expr.Range()}
 }
 
 // read reads a value given as text: as it stands for a variable that is a text, else as an
@@ -121,6 +168,9 @@ func (l *loader) unknownVariable(at hcl.Range, name string) {
 		known = append(known, v.decl.name)
 	}
 	l.misspelled[nearest(name, known)] = true
+	if l.variablesLost {
+		return // it may be one of those
+	}
 	l.add(mistake(at, "Value for an unknown variable", "The recipe declares no variable %s.%s",
 		quote(name), didYouMean(name, known)))
 }

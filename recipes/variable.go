@@ -18,6 +18,7 @@ type variable struct {
 	nullable    bool
 	validations []*hcl.Block
 	source      hcl.Range // of its value
+	assigned    bool      // its value was looked for
 }
 
 // A given is a value for a variable and where it comes from.
@@ -32,15 +33,15 @@ var variableSchema = &hcl.BodySchema{
 }
 
 // declareVariable reads a variable block.
-func (l *loader) declareVariable(b *hcl.Block) {
-	v := &variable{decl: &decl{root: "var", block: b}, constraint: cty.DynamicPseudoType, nullable: true}
+func (l *loader) declareVariable(b sourced) {
+	v := &variable{decl: &decl{root: "var", block: b.Block, part: b.part}, constraint: cty.DynamicPseudoType, nullable: true}
 	named := l.enterBlock(v.decl)
 	content, diags := b.Body.Content(variableSchema)
 	l.add(diags...)
 	v.decl.failed = !named || diags.HasErrors()
 	v.validations = content.Blocks
 	attrs := content.Attributes
-	l.readDescription(attrs["description"])
+	l.readDescription(v, attrs["description"])
 	l.readNullable(v, attrs["nullable"])
 	l.readType(v, attrs["type"])
 	l.readDefault(v, attrs["default"])
@@ -51,9 +52,9 @@ func (l *loader) declareVariable(b *hcl.Block) {
 }
 
 // readDescription checks a description, which is for those who read the recipe.
-func (l *loader) readDescription(a *hcl.Attribute) {
+func (l *loader) readDescription(v *variable, a *hcl.Attribute) {
 	if a != nil {
-		l.constant(a, l.global())
+		l.constant(a, v.decl.part.global())
 	}
 }
 
@@ -90,7 +91,7 @@ func (l *loader) readDefault(v *variable, a *hcl.Attribute) {
 	if a == nil {
 		return
 	}
-	value, diags := a.Expr.Value(l.global())
+	value, diags := a.Expr.Value(v.decl.part.global())
 	l.add(diags...)
 	if diags.HasErrors() {
 		v.decl.failed = true
