@@ -27,6 +27,10 @@ var ErrCorrupt = errors.New("damaged in the cache")
 // ErrReadOnly says that the cache cannot be written.
 var ErrReadOnly = errors.New("the cache is read-only")
 
+// ErrNoLocks says that the file system of the cache has no locks, so that two builds
+// at once may do the same work twice.
+var ErrNoLocks = errors.New("the file system has no locks")
+
 // ErrFull says that a disk, that of the cache or of an exported file, has no room
 // left, or the quota on it.
 var ErrFull = errors.New("the disk is full")

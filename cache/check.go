@@ -46,15 +46,18 @@ func (d *Dir) checkTime(digest Digest, f *disk.File, fi fs.FileInfo) error {
 }
 
 // rehash hashes an open blob. A good one is trusted from then on; a bad one, or one
-// that cannot be read, is moved away.
+// that the disk cannot read any more, is moved away.
 func (d *Dir) rehash(digest Digest, f *disk.File) error {
 	before, err := f.Stamp()
 	if err != nil {
 		return fmt.Errorf("blob %s: %w", digest.Short(), err)
 	}
 	out, err := hashAll(context.Background(), f)
-	if err != nil {
+	if disk.IsDamage(err) {
 		return d.badBlob(digest, f, err.Error())
+	}
+	if err != nil {
+		return fmt.Errorf("blob %s: %w", digest.Short(), err)
 	}
 	if out.Digest != digest {
 		return d.badBlob(digest, f, fmt.Sprintf("its %d bytes have digest %s", out.Size, out.Digest.Short()))

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"bonsai/cache/disk"
@@ -50,6 +51,8 @@ type Dir struct {
 	now    func() time.Time
 	disk   *disk.Disk
 	frozen bool // opened by OpenReadOnly
+
+	lockless atomic.Bool // Lock found that there are no locks
 
 	sources *journal[fileID, source]
 	history *journal[string, Key]
@@ -125,7 +128,8 @@ func (d *Dir) prepare() error {
 	}
 	tag := filepath.Join(d.path, "CACHEDIR.TAG")
 	if _, err := d.disk.Lstat(tag); errors.Is(err, fs.ErrNotExist) {
-		// A cache without its tag works as well.
+		// A cache without its tag works as well. To write it makes the folders durable.
+		_ = d.disk.SyncDir(filepath.Dir(d.path))
 		_ = d.writeFile(tag, []byte(cacheTag))
 	}
 	return nil
@@ -150,8 +154,10 @@ func (d *Dir) Lookup(k Key) (Result, error) {
 	defer f.Close()
 	var b bytes.Buffer
 	b.Grow(resultBuffer)
-	if _, err := b.ReadFrom(f); err != nil {
+	if _, err := b.ReadFrom(f); disk.IsDamage(err) {
 		return Result{}, d.badResult(k, f, err)
+	} else if err != nil {
+		return Result{}, fmt.Errorf("result %s: %w", k.Short(), err)
 	}
 	r, err := decodeResult(b.Bytes())
 	if err != nil {

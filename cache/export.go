@@ -82,7 +82,7 @@ func (d *Dir) isPresent(digest Digest, blob fs.FileInfo, path string) bool {
 func (d *Dir) export(digest Digest, blob *disk.File, path string) (how string, err error) {
 	dir, base := filepath.Split(path)
 	dir = filepath.Clean(dir)
-	if err := d.disk.MkdirAll(dir, 0o777); err != nil {
+	if err := d.makeDir(dir); err != nil {
 		return "", err
 	}
 	d.sweepPartials(dir, base)

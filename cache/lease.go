@@ -70,6 +70,9 @@ func (d *Dir) newLease() (*disk.File, error) {
 			return nil, err
 		}
 		ok, err := f.TryLock()
+		if disk.IsUnsupported(err) {
+			return f, nil // it counts for as long as any build may run: see isLeft
+		}
 		if err != nil {
 			d.unlockFile(f)
 			return nil, err
@@ -114,15 +117,15 @@ func (d *Dir) lease(path string) (l Lease, held bool, err error) {
 		return Lease{}, false, err
 	}
 	defer f.Close()
-	if ok, err := f.TryLock(); ok && err == nil {
+	fi, err := f.Stat()
+	if err != nil {
+		return Lease{}, false, err
+	}
+	if d.isLeft(f, fi) {
 		if !d.frozen {
 			d.disk.Remove(path)
 		}
 		return Lease{}, false, nil
-	}
-	fi, err := f.Stat()
-	if err != nil {
-		return Lease{}, false, err
 	}
 	b, err := io.ReadAll(io.NewSectionReader(f, 0, maxLease))
 	if err != nil || json.Unmarshal(b, &l) != nil {

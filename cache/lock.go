@@ -51,12 +51,17 @@ func holderText(ctx context.Context, now time.Time) string {
 // calls waiting, which may be nil, with a text that says who holds k: once, and again
 // when the holder changes. Unlock may be called more than once.
 //
-// It returns ctx.Err() if ctx is done first.
+// It returns ctx.Err() if ctx is done first. On a file system without locks the first
+// call of a Dir returns an ErrNoLocks, to be told once; later ones keep no one out.
 func (d *Dir) Lock(ctx context.Context, k Key, waiting func(holder string)) (unlock func(), err error) {
 	if d.frozen {
 		return nil, d.writeError(ErrReadOnly)
 	}
-	return d.lockPath(ctx, filepath.Join(d.path, locksDir, k.String()), waiting)
+	unlock, err = d.lockPath(ctx, filepath.Join(d.path, locksDir, k.String()), waiting)
+	if errors.Is(err, ErrNoLocks) && d.lockless.Swap(true) {
+		return func() {}, nil
+	}
+	return unlock, err
 }
 
 // lockPath is Lock of a file.
@@ -99,6 +104,10 @@ func (w *lockWait) try(ctx context.Context) (*disk.File, error) {
 	}
 	for {
 		ok, err := f.TryLock()
+		if disk.IsUnsupported(err) {
+			w.d.unlockFile(f)
+			return nil, fmt.Errorf("%w: %w", ErrNoLocks, err)
+		}
 		if err != nil {
 			f.Close()
 			return nil, err

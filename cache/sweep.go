@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"bonsai/cache/disk"
 )
 
 const (
@@ -16,6 +18,10 @@ const (
 
 	// partialAge is the same in a user's folder, where a leftover is in the way.
 	partialAge = time.Minute
+
+	// locklessAge is how long a file is left alone on a file system without locks:
+	// longer than any action writes nothing to an output that it has begun.
+	locklessAge = 7 * 24 * time.Hour
 
 	// quarantineAge is how long a damaged file can be looked at.
 	quarantineAge = 7 * 24 * time.Hour
@@ -30,24 +36,27 @@ func (d *Dir) sweep() {
 	d.sweepQuarantine()
 }
 
-// sweepUnlocked deletes the files of a folder that were not written to for a while and
-// that no process holds.
+// sweepUnlocked deletes the files of a folder that were not written to for a while, or
+// only in the future, and that no process holds.
 func (d *Dir) sweepUnlocked(folder string) {
 	for _, e := range d.list(folder) {
 		fi, err := e.Info()
-		if err == nil && fi.Mode().IsRegular() && d.now().Sub(fi.ModTime()) >= leftoverAge {
-			d.removeUnlocked(filepath.Join(folder, e.Name()))
+		if err == nil && fi.Mode().IsRegular() && d.now().Sub(fi.ModTime()).Abs() >= leftoverAge {
+			d.removeUnlocked(filepath.Join(folder, e.Name()), fi)
 		}
 	}
 }
 
 // removeUnlocked deletes a file unless a process holds it.
-func (d *Dir) removeUnlocked(path string) {
+func (d *Dir) removeUnlocked(path string, fi fs.FileInfo) {
 	f, err := d.disk.OpenFile(path, os.O_RDWR, 0)
+	if disk.IsReadOnly(err) {
+		f, err = d.disk.Open(path) // a blob that a gc was about to delete
+	}
 	if err != nil {
 		return
 	}
-	if ok, err := f.TryLock(); ok && err == nil && d.isAt(f, path) {
+	if d.isLeft(f, fi) && d.isAt(f, path) {
 		d.unlockFile(f)
 		return
 	}
@@ -61,22 +70,33 @@ func (d *Dir) sweepPartials(folder, base string) {
 		rest, ours := strings.CutPrefix(e.Name(), "."+base+".")
 		stamp, _, named := strings.Cut(rest, "-")
 		at, err := strconv.ParseInt(stamp, 10, 64)
-		if !ours || !named || err != nil || !strings.HasSuffix(rest, partial) || d.now().Sub(time.Unix(at, 0)) < partialAge {
+		if !ours || !named || err != nil || !strings.HasSuffix(rest, partial) || d.now().Sub(time.Unix(at, 0)).Abs() < partialAge {
 			continue
 		}
 		path := filepath.Join(folder, e.Name())
-		if fi, err := e.Info(); err == nil && fi.Mode().Perm()&0o222 == 0 {
+		fi, err := e.Info()
+		if err == nil && fi.Mode().Perm()&0o222 == 0 {
 			d.disk.Remove(path) // a link, which takes no time to make
-			continue
+		} else if err == nil {
+			d.removeUnlocked(path, fi)
 		}
-		d.removeUnlocked(path)
 	}
+}
+
+// isLeft locks an open file that processes hold by its lock, and reports whether none
+// does. Without locks its age tells; one from before the clock went back has none.
+func (d *Dir) isLeft(f *disk.File, fi fs.FileInfo) bool {
+	ok, err := f.TryLock()
+	if disk.IsUnsupported(err) {
+		return d.now().Sub(fi.ModTime()) > locklessAge
+	}
+	return ok && err == nil
 }
 
 // sweepQuarantine goes by the time in a file's name: its own is that of the blob.
 func (d *Dir) sweepQuarantine() {
 	for _, e := range d.list(filepath.Join(d.path, quarantineDir)) {
-		if at, ok := quarantinedAt(e.Name()); ok && d.now().Sub(at) > quarantineAge {
+		if at, ok := quarantinedAt(e.Name()); ok && d.now().Sub(at).Abs() > quarantineAge {
 			d.disk.Remove(filepath.Join(d.path, quarantineDir, e.Name()))
 		}
 	}

@@ -97,7 +97,9 @@ func (w *dirWriter) Commit() (Output, error) {
 	w.file = nil
 	out := Output{Digest: sumOf(w.hash), Size: w.size}
 	if size, err := w.d.Stat(out.Digest); err == nil && size == out.Size && w.d.renew(out.Digest) {
-		return out, w.d.discard(f)
+		// Whoever made it may not have come so far as to make its name durable.
+		err := w.d.disk.SyncDir(filepath.Dir(w.d.blobPath(out.Digest)))
+		return out, errors.Join(w.d.writeError(err), w.d.discard(f))
 	}
 	return out, w.d.publish(f, w.d.blobPath(out.Digest), true)
 }
@@ -169,7 +171,10 @@ func (d *Dir) seal(path string) error {
 	if err != nil {
 		return err
 	}
-	return d.disk.Chmod(path, fi.Mode().Perm()&0o444)
+	if err := d.disk.Chmod(path, fi.Mode().Perm()&0o444); !disk.IsUnsupported(err) {
+		return err
+	}
+	return nil // its mark tells of writes
 }
 
 // rename renames a file into a folder, which is made if it is missing.
@@ -178,14 +183,37 @@ func (d *Dir) rename(from, to string) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	dir := filepath.Dir(to)
-	if err := d.disk.MkdirAll(dir, 0o777); err != nil {
-		return err
-	}
-	if err := d.disk.SyncDir(filepath.Dir(dir)); err != nil {
+	if err := d.makeDir(filepath.Dir(to)); err != nil {
 		return err
 	}
 	return d.disk.Rename(from, to)
+}
+
+// makeDir makes a folder and those above it that are missing, durably.
+func (d *Dir) makeDir(path string) error {
+	var missing []string
+	for dir := path; ; dir = filepath.Dir(dir) {
+		_, err := d.disk.Stat(dir)
+		if err == nil || dir == filepath.Dir(dir) {
+			break
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		missing = append(missing, dir)
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	if err := d.disk.MkdirAll(path, 0o777); err != nil {
+		return err
+	}
+	for _, dir := range missing {
+		if err := d.disk.SyncDir(filepath.Dir(dir)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // writeError says what a failed write to the store means for its caller.
@@ -193,7 +221,7 @@ func (d *Dir) writeError(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, ErrReadOnly), errors.Is(err, ErrFull):
+	case errors.Is(err, ErrReadOnly), errors.Is(err, ErrFull), errors.Is(err, ErrNoLocks):
 	case disk.IsReadOnly(err):
 		err = fmt.Errorf("%w: %w", ErrReadOnly, err)
 	case disk.IsFull(err):

@@ -145,8 +145,12 @@ func (f *Faulty) track(c disk.Call) {
 	case disk.Remove:
 		delete(f.unsynced, c.Path)
 		delete(f.unnamed, c.Path)
+	case disk.MkdirAll:
+		for path := c.Path; isMissing(path); path = filepath.Dir(path) {
+			f.unnamed[path] = true
+		}
 	case disk.Rename:
-		if _, err := os.Lstat(c.To); errors.Is(err, fs.ErrNotExist) {
+		if isMissing(c.To) {
 			f.unnamed[c.To] = true
 		}
 		f.unsynced[c.To] = f.unsynced[c.Path]
@@ -161,14 +165,21 @@ func (f *Faulty) track(c disk.Call) {
 	}
 }
 
-// LosePower takes away what no call has made durable: files that were given a name
-// have none, and those that were written to are half as long. To be called when no
+func isMissing(path string) bool {
+	_, err := os.Lstat(path)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// LosePower takes away what no call has made durable: files and folders that were given
+// a name have none, and files that were written to are half as long. To be called when no
 // file is open.
 func (f *Faulty) LosePower() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for path := range f.unnamed {
-		os.Remove(path)
+		if err := os.RemoveAll(path); err != nil {
+			f.t.Error(err)
+		}
 	}
 	for path, bad := range f.unsynced {
 		fi, err := os.Lstat(path)

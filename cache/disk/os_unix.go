@@ -87,6 +87,9 @@ func IsFull(err error) bool {
 	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
 }
 
+// IsDamage reports whether err says that bytes cannot be read any more.
+func IsDamage(err error) bool { return errors.Is(err, unix.EIO) }
+
 // isUnsupported knows what file systems over a network say in place of ENOTSUP.
 func isUnsupported(err error) bool {
 	return errors.Is(err, unix.ENOLCK) || errors.Is(err, unix.EPERM)

@@ -102,6 +102,11 @@ func IsFull(err error) bool {
 		errors.Is(err, windows.ERROR_DISK_QUOTA_EXCEEDED)
 }
 
+// IsDamage reports whether err says that bytes cannot be read any more.
+func IsDamage(err error) bool {
+	return errors.Is(err, windows.ERROR_CRC) || errors.Is(err, windows.ERROR_SECTOR_NOT_FOUND)
+}
+
 // isUnsupported knows what file systems over a network say.
 func isUnsupported(err error) bool {
 	return errors.Is(err, windows.ERROR_INVALID_FUNCTION) || errors.Is(err, windows.ERROR_NOT_SUPPORTED)

@@ -98,6 +98,9 @@ func buildHint(err error) string {
 	switch {
 	case errors.Is(err, cache.ErrFull):
 		return "Nothing finished is lost: make room, or give another folder with cache= or BONSAI_CACHE, and build again."
+	case errors.Is(err, cache.ErrNoLocks):
+		return "Two builds at once may do the same work twice; nothing else changes. Give a folder on a local disk " +
+			"with cache= or BONSAI_CACHE to avoid it."
 	case errors.Is(err, cache.ErrReadOnly):
 		return "Give a folder that you may write with cache= or BONSAI_CACHE."
 	case is[*cache.PinError](err):
