@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"bonsai/cache"
 )
@@ -26,6 +27,7 @@ type Entry struct {
 	Status     Status
 	Reasons    []Reason // why it is not a hit
 	Cause      bool     // it is not a hit for a reason of its own: it does not only follow others
+	Root       int      // index in Plan.Entries of the cause that it follows, itself if it is one; -1 of a hit
 
 	Key      cache.Key    // zero as long as an input has no name
 	Manifest string       // text whose hash is the key; "" as long as there is no key
@@ -40,7 +42,14 @@ type Entry struct {
 // A Plan is what a build would do. Actions whose outputs are transient are in it only
 // if something needs their bytes.
 type Plan struct {
-	Entries []Entry // each after those it depends on
+	Entries []Entry  // each after those it depends on
+	Sources []Source // files of the user's that it was made with, by path
+}
+
+// A Source is a file of the user's as a plan found it.
+type Source struct {
+	Path string
+	cache.Output
 }
 
 // Totals add up the entries of one status.
@@ -195,12 +204,36 @@ func (b *build) recall(status []Status) {
 // plan makes the entries.
 func (b *build) plan(status []Status) *Plan {
 	p := &Plan{}
+	place, cause := make([]int, len(b.actions)), make([]bool, len(b.actions))
+	var ids []int
 	for id := range b.actions {
 		if status[id] != unlisted {
+			place[id] = len(ids)
+			ids = append(ids, id)
 			p.Entries = append(p.Entries, b.entry(id, status))
+			cause[id] = p.Entries[place[id]].Cause
 		}
 	}
+	roots := b.roots(status, cause)
+	for i, id := range ids {
+		p.Entries[i].Root = none
+		if root := roots[id]; root != none {
+			p.Entries[i].Root = place[root]
+		}
+	}
+	p.Sources = b.sources()
 	return p
+}
+
+// sources returns the files that are read, by path.
+func (b *build) sources() (list []Source) {
+	for path, a := range b.graph.sources {
+		if h := &b.artifacts[a.id]; h.reached {
+			list = append(list, Source{path, h.bytes})
+		}
+	}
+	slices.SortFunc(list, func(x, y Source) int { return strings.Compare(x.Path, y.Path) })
+	return list
 }
 
 func (b *build) entry(id int, status []Status) Entry {

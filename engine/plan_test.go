@@ -2,11 +2,13 @@ package engine_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"bonsai/cache"
 	"bonsai/engine"
 )
 
@@ -15,7 +17,11 @@ import (
 func shows(t *testing.T, p *engine.Plan, want ...string) {
 	t.Helper()
 	var got []string
-	for _, e := range p.Entries {
+	for i, e := range p.Entries {
+		if e.Status == engine.Hit && e.Root >= 0 || e.Status != engine.Hit && (e.Root < 0 || !p.Entries[e.Root].Cause) ||
+			e.Cause && e.Root != i {
+			t.Errorf("the root of %s is entry %d", e.Step, e.Root)
+		}
 		line := e.Status.String() + " "
 		if e.Cause {
 			line += "* "
@@ -36,14 +42,40 @@ func TestPlanOfAColdBuild(t *testing.T) {
 	a := s.add("a", 1, of(s.source("hello")))
 	b := s.add("b", 2, nil)
 	c := s.add("c", 3, of(a, b))
-	shows(t, s.plan(s.add("d", 4, of(c))),
+	d := s.add("d", 4, of(c))
+	shows(t, s.plan(d),
 		"run * a: no result yet",
 		"run * b: no result yet",
 		"maybe c: follows a",
 		"maybe d: follows c")
+	if p := s.plan(d); len(p.Sources) != 1 || p.Sources[0].Size != 5 || p.Sources[0].Digest != cache.Digest(sha256.Sum256([]byte("hello"))) {
+		t.Errorf("the sources of the plan are %v", p.Sources)
+	}
 	s.ran()
 	if len(s.store.made) > 0 {
 		t.Error("MakePlan wrote blobs")
+	}
+}
+
+// Each follower is counted with one cause: the first that it follows or, if only its bytes
+// are needed again, that of who needs them.
+func TestPlanKnowsWhoFollowsWhom(t *testing.T) {
+	s := newScene(t)
+	world := func(seed int) *engine.Artifact {
+		a := s.add("a", 1, of(s.source("one")), transient)
+		b := s.add("b", seed, of(a))
+		c := s.add("c", 9, nil)
+		d := s.add("d", 3, of(b, c))
+		return s.add("e", 4, of(d))
+	}
+	s.build(world(2))
+	s.again()
+	p := s.plan(world(20))
+	shows(t, p, "run a: needed again by b", "run * b: seed: 2 → 20", "hit c", "maybe d: follows b", "maybe e: follows d")
+	for i, want := range []int{1, 1, -1, 1, 1} {
+		if got := p.Entries[i].Root; got != want {
+			t.Errorf("the root of %s is entry %d, want %d", p.Entries[i].Step, got, want)
+		}
 	}
 }
 

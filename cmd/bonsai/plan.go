@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"bonsai/cache"
 	"bonsai/cmd/bonsai/view"
 	"bonsai/engine"
+	"bonsai/engine/record"
 )
 
 // planKeys are the keys of plan alone.
@@ -37,7 +39,7 @@ func runPlan(ctx context.Context, p *program, w *words) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	plan, budget, err := p.plan(ctx, a)
+	plan, err := p.plan(ctx, a)
 	status := exitBuilt
 	if a.detailed && err == nil && plan.Total(engine.Run).Actions+plan.Total(engine.Maybe).Actions > 0 {
 		status = exitMisused
@@ -48,24 +50,46 @@ func runPlan(ctx context.Context, p *program, w *words) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return status, errors.Join(view.WritePlan(p.stdout, plan, a.view, budget), plan.Fits(budget.Memory))
+	return status, errors.Join(view.WritePlan(p.stdout, plan, a.view), plan.Fits(plan.Budget.Memory))
 }
 
 // plan makes the plan, and finds what it may use.
-func (p *program) plan(ctx context.Context, a planArgs) (*engine.Plan, view.Budget, error) {
+func (p *program) plan(ctx context.Context, a planArgs) (*view.Planning, error) {
 	r, warnings, err := p.load(a.recipe, a.cache.backend)
 	if err != nil {
-		return nil, view.Budget{}, err
+		return nil, err
 	}
 	warnings.Write(p.stderr, p.style("auto", p.stderr))
 	targets, err := r.selected(a.selection)
 	if err != nil {
-		return nil, view.Budget{}, err
+		return nil, err
 	}
 	store, opt, err := p.openCache(a.cache, r, cache.OpenReadOnly)
 	if err != nil {
-		return nil, view.Budget{}, err
+		return nil, err
 	}
 	plan, err := engine.MakePlan(ctx, r.Graph, artifacts(targets), opt)
-	return plan, view.Budget{Memory: opt.Memory, Disk: freeDisk(store.Path())}, err
+	if err != nil {
+		return nil, err
+	}
+	return &view.Planning{
+		Plan: plan, Budget: view.Budget{Memory: opt.Memory, Disk: freeDisk(store.Path())},
+		Compared: p.lastBuild(store, r.id),
+	}, nil
+}
+
+// lastBuild says when the last build of a recipe began, which reasons compare with; "" if
+// no record of one is kept.
+func (p *program) lastBuild(store record.Shelf, recipe string) string {
+	ids, err := record.List(store)
+	if err != nil {
+		return ""
+	}
+	for _, id := range ids {
+		head, err := record.LoadHead(store, id)
+		if err == nil && head.Recipe == recipe && head.Command == "build" {
+			return fmt.Sprintf("%s of %s", record.Short(id), head.Began.In(p.now().Location()).Format("2006-01-02 15:04"))
+		}
+	}
+	return ""
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // schemaKeys are the keys of schema alone.
-var schemaKeys = []string{"form"}
+var schemaKeys = []string{"form", "of"}
 
 // runSchema prints what a recipe may hold: all of it, or one block type or function.
 func runSchema(_ context.Context, p *program, w *words) (int, error) {
@@ -17,6 +17,13 @@ func runSchema(_ context.Context, p *program, w *words) (int, error) {
 	opt := view.SchemaOptions{Style: p.style(w.choice("color", "auto", "never", "always"), p.stdout.w), JSON: w.flag("json")}
 	if w.err != nil {
 		return 0, w.err
+	}
+	of := w.choice("of", append([]string{"recipe"}, view.Schemas()...)...)
+	if w.err != nil {
+		return 0, w.err
+	}
+	if of != "recipe" {
+		return exitBuilt, view.WriteFormSchema(p.stdout, of)
 	}
 	name, l := w.word(0), recipes.Describe(p.catalogue(rules.Settings{}))
 	switch {

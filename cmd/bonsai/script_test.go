@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"flag"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"os/exec"
@@ -62,6 +63,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"model":   func(ts *testscript.TestScript, _ bool, args []string) { writeModel(t, ts, args) },
 			"replace": replace,
+			"listing": listing,
 		},
 	})
 }
@@ -147,6 +149,24 @@ func rewrite(path string, change func([]byte) []byte) error {
 		return err
 	}
 	return os.WriteFile(path, change(b), 0o666)
+}
+
+// listing is the command listing FILE: it writes the name, the size, the mode and the time
+// of every file and folder below the working directory, but for listings.
+func listing(ts *testscript.TestScript, _ bool, args []string) {
+	var b strings.Builder
+	ts.Check(filepath.WalkDir(ts.MkAbs("."), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || path == ts.MkAbs(".") || d.Name() == "before" || d.Name() == "after" {
+			return err
+		}
+		fi, err := d.Info()
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(&b, path, fi.Size(), fi.Mode(), fi.ModTime().UnixNano())
+		return nil
+	}))
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(b.String()), 0o666))
 }
 
 // replace is the command replace FILE OLD NEW.

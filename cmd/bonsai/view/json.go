@@ -2,13 +2,32 @@ package view
 
 import (
 	"bytes"
+	"embed"
 	"encoding/json"
 	"fmt"
+	"io"
 	"time"
 
 	"bonsai/cache"
 	"bonsai/engine"
 )
+
+//go:embed schemas/*.json
+var schemas embed.FS
+
+// Schemas returns the names that WriteFormSchema takes.
+func Schemas() []string { return []string{"events", "plan"} }
+
+// WriteFormSchema writes the JSON Schema, draft 2020-12, of what is written as JSON: of a
+// plan, or of the events of a build.
+func WriteFormSchema(w io.Writer, name string) error {
+	text, err := schemas.ReadFile("schemas/" + name + ".json")
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(text)
+	return err
+}
 
 // headed marshals a struct with the version and the type in front of its fields.
 type headed struct {

@@ -6,7 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"bonsai/cache"
+	"github.com/charmbracelet/lipgloss"
+
 	"bonsai/engine"
 )
 
@@ -23,61 +24,66 @@ type Budget struct {
 	Disk   int64 // free where the cache is
 }
 
+// A Planning is a plan with what a reader of it asks next.
+type Planning struct {
+	*engine.Plan
+	Budget   Budget
+	Compared string // which build reasons compare with, such as "of 12:04"; "" if there is none
+}
+
 // WritePlan writes a plan: what runs and why, causes apart from what follows them, and
 // what it takes.
-func WritePlan(w io.Writer, p *engine.Plan, opt PlanOptions, b Budget) error {
+func WritePlan(w io.Writer, p *Planning, opt PlanOptions) error {
 	if opt.JSON {
-		return writeJSON(w, planJSON(p, b))
+		return writeJSON(w, headed{"plan", newPlanJSON(p)})
 	}
 	var text strings.Builder
-	for _, g := range groups(p, opt.All) {
-		text.WriteString(g.line(opt))
+	colors := opt.palette()
+	s := newSections(p.Plan, opt.All)
+	wide := nameWidth(s.causes, s.followers, s.current)
+	for _, part := range []struct {
+		title  string
+		groups []*group
+	}{
+		{count(s.actions[0], "cause"), s.causes},
+		{count(s.actions[1], "follower"), s.followers},
+		{fmt.Sprintf("%d up to date", s.actions[2]), s.current},
+	} {
+		if len(part.groups) == 0 {
+			continue
+		}
+		text.WriteString(colors.strong.Render(part.title) + "\n")
+		for _, g := range part.groups {
+			g.write(&text, opt, colors, wide)
+		}
 	}
-	writeTotals(&text, p, opt.palette(), b)
+	writeTotals(&text, p, opt, colors, s)
 	_, err := io.WriteString(w, text.String())
 	return err
 }
 
-// A group is the actions of a step that have one status, or a single action.
-type group struct {
-	status  engine.Status
-	entries []engine.Entry
-	single  bool
+// Columns of a plan: the mark, the time and the size, with blanks between them.
+const (
+	tookWidth    = 13
+	sizeWidth    = 10
+	figuresWidth = tookWidth + 1 + sizeWidth
+	narrow       = 64 // columns of a terminal on which figures have a line of their own
+)
+
+// nameWidth returns how wide the column of names is on a terminal of any width.
+func nameWidth(lists ...[]*group) (wide int) {
+	for _, groups := range lists {
+		for _, g := range groups {
+			wide = max(wide, lipgloss.Width(g.title()))
+		}
+	}
+	return min(max(wide, 24), 60)
 }
 
-// groups returns what is shown of a plan. Without all, a group is a step's actions of
-// one status, and those up to date are left out.
-func groups(p *engine.Plan, all bool) (list []*group) {
-	for _, e := range p.Entries {
-		if all {
-			list = append(list, &group{status: e.Status, entries: []engine.Entry{e}, single: true})
-			continue
-		}
-		if e.Status == engine.Hit {
-			continue
-		}
-		i := slices.IndexFunc(list, func(g *group) bool {
-			return g.status == e.Status && g.entries[0].Step == e.Step && g.entries[0].Cause == e.Cause
-		})
-		if i < 0 {
-			list = append(list, &group{status: e.Status, entries: []engine.Entry{e}})
-			continue
-		}
-		list[i].entries = append(list[i].entries, e)
-	}
-	return list
-}
-
-// line returns the line of a group, such as
-// "codes.body layers 0-3: 40 run    12.3 s  4.1 MiB  follows calibration.mix".
-func (g *group) line(opt PlanOptions) string {
-	p := opt.palette()
-	var size int64
-	var secs float64
-	for _, e := range g.entries {
-		size += e.Size
-		secs += e.Seconds
-	}
+// write writes a group, such as
+// "+ codes.body layers 0-3: 40 run, 3 follow    12.3 s  4.1 MiB  damping: 0.01 → 0.02",
+// on as many lines as it needs.
+func (g *group) write(w io.Writer, opt PlanOptions, p palette, wide int) {
 	mark, style := "=", p.faint
 	switch g.status {
 	case engine.Run:
@@ -86,175 +92,108 @@ func (g *group) line(opt PlanOptions) string {
 		mark, style = "~", p.warm
 	case engine.Hit:
 	}
-	name := fmt.Sprintf("%s: %d %s", g.name(), len(g.entries), g.status)
-	if g.single {
-		name = fmt.Sprintf("%-5s %s", g.status, g.name())
+	why, faint := g.why(opt.All)
+	whyStyle := p.strong
+	if faint {
+		whyStyle = p.faint
 	}
 	took := "?"
-	if secs > 0 {
-		took = seconds(secs)
+	if g.seconds > 0 {
+		took = seconds(g.seconds)
 	}
-	line := fmt.Sprintf("%s %-44s %12s %10s  ", style.Render(mark), name, took, Bytes(size))
-	return strings.TrimRight(line+g.why(p), " ") + "\n"
-}
-
-// name returns the step and, if actions are of layers, which.
-func (g *group) name() string {
-	first := g.entries[0]
-	if g.single || len(g.entries) == 1 {
-		return printable(label(first.Step, first.Name))
+	if opt.Width < narrow {
+		fmt.Fprint(w, style.Render(mark), " ", strings.TrimLeft(wrap(g.title(), "  ", opt.Width), " "))
+		fmt.Fprint(w, wrap(took+", "+Bytes(g.size), "    ", opt.Width), indented(why, whyStyle, opt.Width))
+		return
 	}
-	low, high := -1, -1
-	for _, e := range g.entries {
-		var n int
-		if _, err := fmt.Sscanf(e.Name, "layer %d", &n); err != nil {
-			continue
-		}
-		if low < 0 {
-			low = n
-		}
-		low, high = min(low, n), max(high, n)
+	wide = min(wide, opt.Width-2-figuresWidth)
+	title := g.title()
+	fmt.Fprint(w, style.Render(mark), " ")
+	if lipgloss.Width(title) > wide {
+		fmt.Fprint(w, strings.TrimLeft(wrap(title, "  ", opt.Width), " "), "  ")
+		title = ""
 	}
+	fmt.Fprintf(w, "%s%*s %*s", pad(title, wide), tookWidth, took, sizeWidth, Bytes(g.size))
 	switch {
-	case low < 0:
-		return first.Step
-	case low == high:
-		return fmt.Sprintf("%s layer %d", first.Step, low)
+	case why == "":
+		fmt.Fprintln(w)
+	case lipgloss.Width(why) <= opt.Width-2-wide-figuresWidth-2:
+		fmt.Fprintln(w, " ", whyStyle.Render(why))
 	default:
-		return fmt.Sprintf("%s layers %d-%d", first.Step, low, high)
+		fmt.Fprint(w, "\n", indented(why, whyStyle, opt.Width))
 	}
 }
 
-// mostReasons is how many reasons a line of a plan holds.
-const mostReasons = 3
-
-// why returns the reasons of a group, each once: those of its own before what it
-// follows.
-func (g *group) why(p palette) string {
-	var own, follows []string
-	for _, e := range g.entries {
-		for _, r := range e.Reasons {
-			list := &own
-			if r.Kind == engine.Follows || r.Kind == engine.Needed {
-				list = &follows
-			}
-			if t := printable(r.String()); !slices.Contains(*list, t) {
-				*list = append(*list, t)
-			}
-		}
+// indented returns a text below a name, in lines.
+func indented(text string, style lipgloss.Style, width int) string {
+	if text == "" {
+		return ""
 	}
-	list, style := own, p.strong
-	if len(own) == 0 || !g.entries[0].Cause {
-		list, style = append(follows, own...), p.faint
-		list = list[:min(len(list), 1)]
+	var b strings.Builder
+	for line := range strings.Lines(wrap(text, "    ", width)) {
+		b.WriteString("    " + style.Render(strings.TrimSpace(line)) + "\n")
 	}
-	more := ""
-	if n := len(list) - mostReasons; n > 0 {
-		list, more = list[:mostReasons], fmt.Sprintf("; %d more", n)
-	}
-	return style.Render(strings.Join(list, "; ") + more)
+	return b.String()
 }
 
 // writeTotals writes what all of it takes.
-func writeTotals(w io.Writer, p *engine.Plan, colors palette, b Budget) {
+func writeTotals(w io.Writer, p *Planning, opt PlanOptions, colors palette, s *sections) {
 	run, maybe, hit := p.Total(engine.Run), p.Total(engine.Maybe), p.Total(engine.Hit)
 	if run.Actions+maybe.Actions == 0 {
 		fmt.Fprintf(w, "%s: %s up to date\n", colors.good.Render("nothing to do"), count(hit.Actions, "action"))
 		return
 	}
-	causes, followers := causesOf(p)
-	fmt.Fprintf(w, "\n%d to run, %d maybe, %d up to date: %s, %s\n", run.Actions, maybe.Actions, hit.Actions,
-		count(causes, "cause"), count(followers, "follower"))
-	fmt.Fprintf(w, "takes about %s", seconds(run.Seconds))
-	if maybe.Actions > 0 {
-		fmt.Fprintf(w, ", and %s if all runs that may", seconds(run.Seconds+maybe.Seconds))
+	lines := []string{fmt.Sprintf("%d to run, %d maybe, %d up to date: %s, %s", run.Actions, maybe.Actions, hit.Actions,
+		count(s.actions[0], "cause"), count(s.actions[1], "follower"))}
+	lines = append(lines, timeLine(p), diskLine(p), memoryLine(p))
+	if hit.Actions > 0 && hit.Seconds > 0 {
+		lines = append(lines, fmt.Sprintf("what is up to date saves %s and is in the local cache", seconds(hit.Seconds)))
 	}
-	fmt.Fprintf(w, "\nwrites %s", Bytes(run.Bytes+maybe.Bytes))
-	if b.Disk > 0 {
-		fmt.Fprintf(w, " of %s free on the cache's disk", Bytes(b.Disk))
-		if run.Bytes+maybe.Bytes > b.Disk {
-			fmt.Fprint(w, colors.bad.Render(": too little"))
-		}
-	}
-	fmt.Fprintf(w, "\nneeds %s of memory", Bytes(max(run.Peak, maybe.Peak)))
-	if b.Memory > 0 {
-		fmt.Fprintf(w, " of %s", Bytes(b.Memory))
+	if p.Compared != "" {
+		lines = append(lines, "compared with the build "+p.Compared)
 	}
 	fmt.Fprintln(w)
+	for _, line := range slices.DeleteFunc(lines, func(l string) bool { return l == "" }) {
+		text := strings.TrimRight(wrap(line, "", opt.prose()), "\n")
+		if strings.HasSuffix(line, tooLittle) {
+			text = colors.bad.Render(text)
+		}
+		fmt.Fprintln(w, text)
+	}
 }
 
-// causesOf counts the actions that are no hits by whether the reason is their own.
-func causesOf(p *engine.Plan) (causes, followers int) {
-	for _, e := range p.Entries {
-		switch {
-		case e.Status == engine.Hit:
-		case e.Cause:
-			causes++
-		default:
-			followers++
+// tooLittle ends a line about what a build does not have.
+const tooLittle = ": too little"
+
+func timeLine(p *Planning) string {
+	run, maybe := p.Total(engine.Run), p.Total(engine.Maybe)
+	line := "takes about " + seconds(run.Seconds)
+	if maybe.Seconds > 0 {
+		line += fmt.Sprintf(", and %s if all runs that may", seconds(run.Seconds+maybe.Seconds))
+	}
+	return line
+}
+
+func diskLine(p *Planning) string {
+	size := p.Total(engine.Run).Bytes + p.Total(engine.Maybe).Bytes
+	line := "writes " + Bytes(size)
+	if p.Budget.Disk > 0 {
+		line += fmt.Sprintf(" of %s free on the cache's disk", Bytes(p.Budget.Disk))
+		if size > p.Budget.Disk {
+			line += tooLittle
 		}
 	}
-	return causes, followers
+	return line
 }
 
-type entryJSON struct {
-	Step    string       `json:"step"`
-	Action  string       `json:"action,omitempty"`
-	Status  string       `json:"status"`
-	Cause   bool         `json:"cause"`
-	Reasons []reasonJSON `json:"reasons"`
-	Key     *cache.Key   `json:"key,omitempty"`
-	Bytes   int64        `json:"bytes"`
-	Peak    int64        `json:"peak_bytes"`
-	Seconds float64      `json:"seconds"`
-}
-
-type reasonJSON struct {
-	Kind string `json:"kind"`
-	Name string `json:"name,omitempty"`
-	Old  string `json:"old,omitempty"`
-	New  string `json:"new,omitempty"`
-	Text string `json:"text"`
-}
-
-type totalsJSON struct {
-	Actions int     `json:"actions"`
-	Bytes   int64   `json:"bytes"`
-	Peak    int64   `json:"peak_bytes"`
-	Seconds float64 `json:"seconds"`
-}
-
-func planJSON(p *engine.Plan, b Budget) headed {
-	entries := []entryJSON{}
-	for _, e := range p.Entries {
-		a := actionOf(e.Step, e.Name, e.Key)
-		entries = append(entries, entryJSON{
-			e.Step, e.Name, e.Status.String(), e.Cause, reasonsJSON(e.Reasons), a.Key, e.Size, e.Peak, e.Seconds,
-		})
+func memoryLine(p *Planning) string {
+	peak := max(p.Total(engine.Run).Peak, p.Total(engine.Maybe).Peak)
+	line := "needs " + Bytes(peak) + " of memory"
+	if p.Budget.Memory > 0 {
+		line += " of " + Bytes(p.Budget.Memory)
+		if peak > p.Budget.Memory {
+			line += tooLittle
+		}
 	}
-	totals := map[string]totalsJSON{}
-	for _, s := range []engine.Status{engine.Run, engine.Maybe, engine.Hit} {
-		totals[s.String()] = totalsJSON(p.Total(s))
-	}
-	causes, followers := causesOf(p)
-	return headed{"plan", struct {
-		Entries   []entryJSON           `json:"entries"`
-		Totals    map[string]totalsJSON `json:"totals"`
-		Causes    int                   `json:"causes"`
-		Followers int                   `json:"followers"`
-		Memory    int64                 `json:"memory_bytes"`
-		Disk      int64                 `json:"disk_bytes"`
-	}{entries, totals, causes, followers, b.Memory, b.Disk}}
-}
-
-func reasonsJSON(reasons []engine.Reason) []reasonJSON {
-	kinds := map[engine.ReasonKind]string{
-		engine.NoResult: "no_result", engine.Evicted: "evicted", engine.Setting: "setting", engine.Input: "input",
-		engine.Missing: "missing", engine.Needed: "needed", engine.Follows: "follows",
-	}
-	list := []reasonJSON{}
-	for _, r := range reasons {
-		list = append(list, reasonJSON{kinds[r.Kind], r.Name, r.Old, r.New, r.String()})
-	}
-	return list
+	return line
 }

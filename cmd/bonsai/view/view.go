@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/charmbracelet/lipgloss"
+	"github.com/charmbracelet/x/ansi"
 	"github.com/muesli/termenv"
 )
 
@@ -117,24 +118,23 @@ func label(step, name string) string {
 	return step + " " + name
 }
 
-// clip cuts a line to width columns. It counts runes: the names of steps and notes are
-// of one column each.
+// clip cuts a line to width columns. Sequences of colour take none, and wide characters
+// two.
 func clip(line string, width int) string {
 	if len(line) <= width {
 		return line
 	}
-	runes := []rune(line)
-	if len(runes) <= width {
-		return line
-	}
-	if width < 1 {
-		return ""
-	}
-	return string(runes[:width-1]) + "…"
+	return ansi.Truncate(line, max(width, 0), "…")
+}
+
+// pad fills a text up to width columns.
+func pad(text string, width int) string {
+	return text + strings.Repeat(" ", max(0, width-lipgloss.Width(text)))
 }
 
 // wrap breaks text into lines of at most width columns, each after indent. Lines of the
-// text that begin with a space are kept as they are.
+// text that begin with a space are kept as they are. A word that is longer than a line has
+// one of its own.
 func wrap(text, indent string, width int) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
@@ -145,7 +145,7 @@ func wrap(text, indent string, width int) string {
 		}
 		column := 0
 		for word := range strings.FieldsSeq(line) {
-			n := len([]rune(word))
+			n := lipgloss.Width(word)
 			switch {
 			case column == 0:
 				b.WriteString(indent)
