@@ -162,7 +162,7 @@ func writeWhyGroup(b *strings.Builder, g []WhyAction, opt WhyOptions) {
 		if mixed {
 			step = family(step)
 		}
-		names.entries = append(names.entries, engine.Entry{Step: step, Name: a.Name})
+		names.entries = append(names.entries, &engine.Entry{Step: step, Name: a.Name})
 	}
 	line := printable(names.name())
 	if len(g) > 1 {
