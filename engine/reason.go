@@ -57,6 +57,11 @@ func orNone(s string) string {
 // inputCount is the name under which a change in the number of inputs is reported.
 const inputCount = "inputs"
 
+// Changes compares two manifests, or texts like them: which settings and inputs of the
+// second are others than in the first. inputs are the names of the second's inputs as
+// users know them.
+func Changes(last, now string, inputs []string) []Reason { return differences(last, now, inputs) }
+
 // differences compares the manifest of an action with that of its last build, line
 // by line. inputs are the names of its inputs as users know them.
 func differences(last, now string, inputs []string) []Reason {

@@ -42,6 +42,7 @@ func commands() []command {
 		{"build", "bring a target up to date", keysOf(buildKeys, selectKeys, recipeKeys, cacheKeys, viewKeys), 0, runBuild},
 		{"plan", "say what a build would run, why, for how long and how big", keysOf(planKeys, selectKeys, recipeKeys, cacheKeys, viewKeys), 0, runPlan},
 		{"why", "say why a step ran, or will", keysOf(whyKeys, recipeKeys, cacheKeys, viewKeys), mostBare, runWhy},
+		{"diff", "compare two runs, two recipes or two artifacts", keysOf(diffKeys, viewKeys), 2, runDiff},
 		{"validate", "check a recipe without running anything", keysOf(recipeKeys, viewKeys), 0, runValidate},
 		{"init", "write a recipe for a checkpoint", keysOf(initKeys, viewKeys), 0, runInit},
 		{"fmt", "bring recipes into the one layout", keysOf(formatKeys, viewKeys), 1000, runFormat},
@@ -139,7 +140,7 @@ func statusOf(ctx context.Context, err error, broken bool) int {
 	switch {
 	case broken:
 		return exitFailed
-	case misused:
+	case misused, isDiffError(err):
 		return exitMisused
 	case ctx.Err() != nil:
 		return exitInterrupted

@@ -110,7 +110,7 @@ func (r *Recorder) hashing(e engine.Hashing) {
 func (r *Recorder) started(e engine.Started) {
 	a := Action{
 		Step: e.Step, Name: e.Name, Key: e.Key, Outcome: Interrupted,
-		Reasons: reasons(e.Reasons), From: r.since(e.Time), Estimate: e.Estimate, Lane: r.takeLane(),
+		Reasons: Reasons(e.Reasons), From: r.since(e.Time), Estimate: e.Estimate, Lane: r.takeLane(),
 	}
 	r.endWait(&a, a.From)
 	r.open[e.Key] = len(r.run.Actions)
@@ -248,7 +248,8 @@ func ReasonKinds() map[engine.ReasonKind]string {
 	}
 }
 
-func reasons(list []engine.Reason) (out []Reason) {
+// Reasons returns reasons with their kinds spelled out.
+func Reasons(list []engine.Reason) (out []Reason) {
 	kinds := ReasonKinds()
 	for _, r := range list {
 		out = append(out, Reason{Kind: kinds[r.Kind], Name: r.Name, Old: r.Old, New: r.New, Text: r.String()})

@@ -27,7 +27,7 @@ func OfPlan(p *engine.Plan, g *engine.Graph) Story {
 		if e.Status == engine.Hit {
 			continue
 		}
-		a := &Act{Step: e.Step, Name: e.Name, Status: e.Status.String(), Cause: e.Cause, Reasons: reasons(e.Reasons)}
+		a := &Act{Step: e.Step, Name: e.Name, Status: e.Status.String(), Cause: e.Cause, Reasons: Reasons(e.Reasons)}
 		s[actLabel(e.Step, e.Name)] = a
 	}
 	for a := range g.Actions() {
