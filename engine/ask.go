@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
+	"time"
 
 	"bonsai/cache"
 )
@@ -95,7 +96,8 @@ type finding struct {
 // An estimate is what the last run of an action took.
 type estimate struct {
 	seconds float64
-	bytes   int64 // of all outputs
+	sizes   []int64   // of the outputs, in bytes
+	evicted time.Time // when its bytes were dropped by a gc
 }
 
 // ask sends a worker to find what decide needs to know next.
@@ -311,9 +313,9 @@ func (q *query) last() (key cache.Key, ok bool) {
 }
 
 func estimateOf(res cache.Result) estimate {
-	e := estimate{seconds: res.Duration.Seconds()}
+	e := estimate{seconds: res.Duration.Seconds(), evicted: res.Evicted}
 	for _, out := range res.Outputs {
-		e.bytes += out.Size
+		e.sizes = append(e.sizes, out.Size)
 	}
 	return e
 }

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"bonsai/cache"
 )
@@ -35,6 +36,7 @@ func Build(ctx context.Context, g *Graph, want []*Artifact, opt Options) ([]cach
 		return nil, err
 	}
 	b := newBuild(ctx, g, want, opt)
+	defer close(b.over)
 	defer b.quit()
 	b.opt.Emit(b.reached())
 	b.loop()
@@ -61,6 +63,7 @@ type build struct {
 	ctx   context.Context // of ops: done when the build is interrupted
 	short context.Context // of all that can be asked again: done as soon as the build stops
 	quit  context.CancelFunc
+	over  chan struct{} // closed when nobody reads replies any more
 	opt   Options
 	graph *Graph
 	dry   bool // plan only: nothing runs, nothing is written
@@ -104,7 +107,7 @@ func newBuild(ctx context.Context, g *Graph, want []*Artifact, opt Options) *bui
 	opt = opt.withDefaults()
 	short, quit := context.WithCancel(ctx)
 	b := &build{
-		ctx: ctx, short: short, quit: quit, opt: opt, graph: g,
+		ctx: ctx, short: short, quit: quit, over: make(chan struct{}), opt: opt, graph: g,
 		actions:   make([]record, len(g.actions)),
 		artifacts: make([]holding, len(g.artifacts)),
 		hashes:    lane{limit: opt.Workers},
@@ -243,6 +246,13 @@ func (b *build) dispatch() {
 func (b *build) send(from *lane, work func() (apply func())) {
 	b.inFlight++
 	go func() { b.replies <- reply{from: from, apply: work()} }()
+}
+
+func (b *build) now() time.Time {
+	if b.opt.Now == nil {
+		return time.Time{}
+	}
+	return b.opt.Now()
 }
 
 // stop starts nothing any more. What runs goes on.

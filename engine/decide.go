@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"bonsai/cache"
 )
@@ -61,7 +62,7 @@ func (b *build) finish(id int) {
 	r.reported = true
 	if !b.dry {
 		step, name := b.who(id)
-		b.opt.Emit(Finished{Step: step, Name: name, Key: r.key, Hit: true, Result: r.result})
+		b.opt.Emit(Finished{Step: step, Name: name, Key: r.key, Hit: true, Result: r.result, Time: b.now()})
 	}
 }
 
@@ -69,7 +70,7 @@ func (b *build) finish(id int) {
 // is outdated, it is asked for under the new one first.
 func (b *build) again(id int) {
 	r := &b.actions[id]
-	r.reasons = nil
+	r.reasons, r.earlier = nil, estimateOf(r.result)
 	for a, end := b.graph.made(id); a < end; a++ {
 		if h := &b.artifacts[a]; h.isNeeded() && h.there == no {
 			r.reasons = append(r.reasons, b.whyAgain(a))
@@ -85,7 +86,7 @@ func (b *build) again(id int) {
 }
 
 // whyAgain says why bytes that are gone must be made again. That a transient artifact
-// is gone is normal; anything else is worth a warning.
+// is gone is normal, and so is one that a gc dropped; anything else is worth a warning.
 func (b *build) whyAgain(a int) Reason {
 	artifact := b.graph.artifacts[a]
 	if artifact.Output().Transient {
@@ -95,6 +96,9 @@ func (b *build) whyAgain(a int) Reason {
 			}
 		}
 	}
+	if at := b.actions[artifact.maker].result.Evicted; !at.IsZero() {
+		return b.dropped(at, artifact)
+	}
 	h := &b.artifacts[a]
 	what := artifact.Output().Name // the step and the action are said anyway
 	if what != "" {
@@ -102,6 +106,15 @@ func (b *build) whyAgain(a int) Reason {
 	}
 	b.warn(artifact.maker, fmt.Errorf("%s%w: blob %s; it is made again", what, cache.ErrMiss, h.bytes.Digest.Short()))
 	return Reason{Kind: Missing, Name: artifact.String()}
+}
+
+// dropped is the reason to make an artifact again that a gc dropped.
+func (b *build) dropped(at time.Time, a *Artifact) Reason {
+	r := Reason{Kind: Evicted, Name: a.String()}
+	if b.opt.Now != nil {
+		r.Old = ago(b.opt.Now().Sub(at))
+	}
+	return r
 }
 
 // await makes an action run as soon as the bytes of its inputs are there, and makes
@@ -174,7 +187,7 @@ func (b *build) fail(id int, err error) {
 	}
 	b.set(id, failed)
 	if !b.dry {
-		b.opt.Emit(Failed{Step: step, Name: name, Key: r.key, Err: err})
+		b.opt.Emit(Failed{Step: step, Name: name, Key: r.key, Err: err, Time: b.now()})
 	}
 	if !b.opt.KeepGoing {
 		b.stop()

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"bonsai/cache"
 )
@@ -56,6 +57,30 @@ func (e *MemoryError) Error() string {
 	return fmt.Sprintf("%s needs %d bytes of memory, and the budget is %d",
 		Action{Step: e.Step, Name: e.Name}, e.Peak, e.Budget)
 }
+
+// A TimeoutError says that an action ran longer than its Timeout. It is the cause of its
+// op's context then.
+type TimeoutError struct {
+	Step, Name string
+	Limit      time.Duration
+	Deaf       bool  // the op did not heed its context: it still ran when it was given up
+	Err        error // what the op returned, if it is more than that it was stopped
+}
+
+// Error implements error.
+func (e *TimeoutError) Error() string {
+	text := fmt.Sprintf("stopped at its limit of %v", e.Limit)
+	if e.Deaf {
+		text = fmt.Sprintf("ran into its limit of %v and did not stop: it was given up", e.Limit)
+	}
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text
+}
+
+// Unwrap returns what the op returned, if anything.
+func (e *TimeoutError) Unwrap() error { return e.Err }
 
 // A PanicError is a panic of an op: bonsai is wrong.
 type PanicError struct {

@@ -9,8 +9,8 @@ import (
 // An Event is something that a build reports. The types that implement it are those
 // of this file, and no others.
 //
-// Every Started is followed by one Finished or Failed of the same action. An action
-// that is a hit has only a Finished.
+// Every Started is followed by one Finished, Failed or Retried of the same action. An
+// action that is a hit has only a Finished. Time is that of Options.Now, zero without it.
 type Event interface{ event() }
 
 // Planned reports what a build looks at, before it looks: most of it may be a hit.
@@ -33,6 +33,8 @@ type Started struct {
 	Key        cache.Key
 	Reasons    []Reason // why it is not a hit
 	Estimate   float64  // seconds it is expected to take; 0 if unknown
+	Pool       string   // that it runs in; "" for none
+	Try        int      // 1 for the first
 	Time       time.Time
 }
 
@@ -49,6 +51,7 @@ type Waiting struct {
 	Step, Name string
 	Key        cache.Key
 	Holder     string // who, such as "process 4711 on host since 12:04"
+	Time       time.Time
 }
 
 // Finished reports that an action's outputs are in the cache.
@@ -57,6 +60,7 @@ type Finished struct {
 	Key        cache.Key
 	Hit        bool // the outputs were there already
 	Result     cache.Result
+	Time       time.Time
 }
 
 // Failed reports that an action did not finish. Err wraps context.Canceled if it was
@@ -65,6 +69,17 @@ type Failed struct {
 	Step, Name string
 	Key        cache.Key
 	Err        error
+	Time       time.Time
+}
+
+// Retried reports that a run of an action failed for a reason that may pass, and that it
+// is tried again after a while. It holds nothing until then.
+type Retried struct {
+	Step, Name string
+	Key        cache.Key
+	Err        error
+	Wait       time.Duration // until the next try
+	Time       time.Time
 }
 
 // Warned reports something that costs work or comfort, and does not fail the build.
@@ -81,4 +96,5 @@ func (Progress) event() {}
 func (Waiting) event()  {}
 func (Finished) event() {}
 func (Failed) event()   {}
+func (Retried) event()  {}
 func (Warned) event()   {}

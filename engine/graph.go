@@ -15,6 +15,7 @@ import (
 	"io"
 	"iter"
 	"path/filepath"
+	"time"
 
 	"github.com/dominikbraun/graph"
 )
@@ -38,6 +39,18 @@ type Op interface {
 	// then, from any goroutine: done is in [0, 1], and the note of the last report
 	// with done == 1 is kept with the result.
 	Run(ctx context.Context, in []*io.SectionReader, out []io.Writer, report func(done float64, note string)) error
+}
+
+// A Resumable op can go on where an earlier run was interrupted, failed or was killed.
+//
+// Resume is called instead of Run when there are Options.Scratch. It keeps what it needs
+// to go on in the folder scratch, which belongs to the action's key and is empty at
+// first, and which stays until the action has succeeded. Files in it may be cut short, if
+// the machine lost its power: Resume checks what it finds. It gives the bytes that Run
+// gives, wherever it began.
+type Resumable interface {
+	Op
+	Resume(ctx context.Context, scratch string, in []*io.SectionReader, out []io.Writer, report func(done float64, note string)) error
 }
 
 // An Output declares one output of an action.
@@ -64,6 +77,9 @@ type Action struct {
 	Pool string  // pool of Options.Pools that it runs in; "" for none
 	Peak int64   // bytes of memory that it needs at most; 0 if little
 	Cost float64 // estimated seconds
+
+	Timeout time.Duration // after which a run of the op is given up; 0: none
+	Retries int           // further tries after a temporary failure; at least 0
 }
 
 // String returns the step and the name.
@@ -169,6 +185,20 @@ func (g *Graph) artifact(path string, maker, output int) *Artifact {
 	return a
 }
 
+// Len returns the number of actions.
+func (g *Graph) Len() int { return len(g.actions) }
+
+// Amend lets change look at each action that was added since Len was from, and change
+// what is not in its key: Pool, Peak, Cost, Timeout and Retries. Other changes are not
+// taken over.
+func (g *Graph) Amend(from int, change func(*Action)) {
+	for i := from; i < len(g.actions); i++ {
+		a, is := g.actions[i], &g.actions[i]
+		change(&a)
+		is.Pool, is.Peak, is.Cost, is.Timeout, is.Retries = a.Pool, a.Peak, a.Cost, a.Timeout, a.Retries
+	}
+}
+
 // made returns the ids of an action's outputs: from first up to, not including, end.
 func (g *Graph) made(action int) (first, end int) {
 	first = g.outputs[action]
@@ -189,9 +219,10 @@ func (g *Graph) Actions() iter.Seq[Action] {
 
 // Digraph returns the graph for drawing and for graph algorithms: a vertex for each
 // artifact, with its name as the attribute "label", and an edge from each input of an
-// action to each of its outputs.
+// action to each of its outputs. Vertices are numbered from 1: algorithms of the library
+// take 0 for none.
 func (g *Graph) Digraph() graph.Graph[int, *Artifact] {
-	d := graph.New(func(a *Artifact) int { return a.id }, graph.Directed())
+	d := graph.New(func(a *Artifact) int { return a.id + 1 }, graph.Directed())
 	for _, a := range g.artifacts {
 		// A vertex or an edge that is there already is all that can go wrong.
 		_ = d.AddVertex(a, graph.VertexAttribute("label", a.String()))
@@ -199,7 +230,7 @@ func (g *Graph) Digraph() graph.Graph[int, *Artifact] {
 	for id, action := range g.actions {
 		for first, end := g.made(id); first < end; first++ {
 			for _, in := range action.In {
-				_ = d.AddEdge(in.id, first)
+				_ = d.AddEdge(in.id+1, first+1)
 			}
 		}
 	}

@@ -118,5 +118,10 @@ func TestDigraph(t *testing.T) {
 	if err != nil || len(cycles) != 4 {
 		t.Errorf("components are %v, %v; want one for each artifact", cycles, err)
 	}
+	for _, component := range cycles {
+		if len(component) != 1 {
+			t.Errorf("component %v of a graph without cycles", component)
+		}
+	}
 	_ = c
 }

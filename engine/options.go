@@ -35,6 +35,18 @@ type Locker interface {
 	Lock(ctx context.Context, k cache.Key, waiting func(holder string)) (unlock func(), err error)
 }
 
+// A Scratch gives an action with key k, if its op is Resumable, a folder of its own that
+// outlives the process, until DropScratch.
+type Scratch interface {
+	Scratch(k cache.Key) (folder string, err error)
+	DropScratch(k cache.Key) error
+}
+
+// Logs keeps what an action said in its last run, as text, under its key.
+type Logs interface {
+	SaveLog(k cache.Key, text []byte) error
+}
+
 // remover is what a Store may also be.
 type remover interface {
 	Remove(d cache.Digest) error
@@ -46,6 +58,8 @@ type Options struct {
 	Sources Sources // nil: each file is hashed anew
 	History History // nil: nothing is known of earlier builds
 	Locker  Locker  // nil: no other build uses the store
+	Scratch Scratch // nil: an op that is Resumable is Run from the beginning
+	Logs    Logs    // nil: what actions say is in events alone
 
 	Recipe    string         // what History is told that the actions belong to
 	Workers   int            // actions that run at once; below 1: as many as there are CPUs

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"bonsai/cache"
 )
@@ -37,6 +38,10 @@ type Entry struct {
 	Size    int64   // bytes of the outputs: those stored, or the estimate
 	Peak    int64   // bytes of memory
 	Seconds float64 // what the last run took, or the estimate; of a hit, what it saves
+
+	Critical bool      // on the longest chain: Plan.Critical
+	Dropped  int64     // transient bytes that nothing needs after it, and that go then
+	Evicted  time.Time // when a gc dropped its bytes; zero if it did not
 }
 
 // A Plan is what a build would do. Actions whose outputs are transient are in it only
@@ -177,6 +182,9 @@ func (b *build) missing(id int, asked []int) (reasons []Reason) {
 			continue
 		}
 		reason := Reason{Kind: Missing, Name: a.String()}
+		if at := b.actions[id].result.Evicted; !at.IsZero() {
+			reason = b.dropped(at, a)
+		}
 		if a.Output().Transient {
 			reason = Reason{Kind: Needed, Name: b.graph.actions[asked[a.id]-1].String()}
 		}
@@ -205,22 +213,24 @@ func (b *build) recall(status []Status) {
 func (b *build) plan(status []Status) *Plan {
 	p := &Plan{}
 	place, cause := make([]int, len(b.actions)), make([]bool, len(b.actions))
-	var ids []int
 	for id := range b.actions {
+		place[id] = none
 		if status[id] != unlisted {
-			place[id] = len(ids)
-			ids = append(ids, id)
+			place[id] = len(p.Entries)
 			p.Entries = append(p.Entries, b.entry(id, status))
 			cause[id] = p.Entries[place[id]].Cause
 		}
 	}
-	roots := b.roots(status, cause)
-	for i, id := range ids {
-		p.Entries[i].Root = none
-		if root := roots[id]; root != none {
-			p.Entries[i].Root = place[root]
+	for id, root := range b.roots(status, cause) {
+		if place[id] == none {
+			continue
+		}
+		p.Entries[place[id]].Root = none
+		if root != none {
+			p.Entries[place[id]].Root = place[root]
 		}
 	}
+	b.forecast(p, place)
 	p.Sources = b.sources()
 	return p
 }
@@ -244,16 +254,19 @@ func (b *build) entry(id int, status []Status) Entry {
 	}
 	if e.Status == Hit {
 		e.Result = r.result
-		e.Size, e.Seconds = estimateOf(r.result).bytes, r.result.Duration.Seconds()
+		e.Seconds = r.result.Duration.Seconds()
+		for _, out := range r.result.Outputs {
+			e.Size += out.Size
+		}
 		return e
 	}
-	for _, out := range action.Outputs {
-		e.Size += out.Size
-	}
-	if e.Size == 0 {
-		e.Size = r.earlier.bytes
+	for i := range action.Outputs {
+		e.Size += b.outputSize(id, i)
 	}
 	e.Reasons, e.Cause = b.causes(id, status)
+	if slices.ContainsFunc(e.Reasons, func(r Reason) bool { return r.Kind == Evicted }) {
+		e.Evicted = r.earlier.evicted
+	}
 	return e
 }
 

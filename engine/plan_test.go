@@ -278,3 +278,38 @@ func TestReasonsAsText(t *testing.T) {
 		}
 	}
 }
+
+// What a gc dropped is made again without a warning: its tombstone says what it was.
+func TestPlanOfWhatAGCDropped(t *testing.T) {
+	s := newScene(t)
+	s.opt.Now = clock
+	a := s.add("a", 1, nil)
+	b := s.add("b", 2, of(a))
+	outs := s.build(a, b)
+	key := s.plan(a).Entries[0].Key
+	res, err := s.store.Lookup(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Evicted = clock().Add(-150 * time.Minute)
+	if err := s.store.Record(key, res); err != nil {
+		t.Fatal(err)
+	}
+	s.forget(outs[0])
+	shows(t, s.plan(b), "hit a", "hit b") // its digest is known, and b has all it needs
+	p := s.plan(a, b)
+	shows(t, p, "run * a: dropped by gc 2 h ago", "hit b")
+	if !p.Entries[0].Cause || !p.Entries[0].Evicted.Equal(res.Evicted) {
+		t.Errorf("entry is %+v", p.Entries[0])
+	}
+	s.again()
+	a = s.add("a", 1, nil)
+	s.build(a, s.add("b", 2, of(a)))
+	s.ran(1)
+	if story := s.story(); !strings.Contains(story, "started a[dropped by gc 2 h ago]") || strings.Contains(story, "warned") {
+		t.Errorf("events:\n%s", story)
+	}
+	if res, err := s.store.Lookup(key); err != nil || !res.Evicted.IsZero() {
+		t.Errorf("after the rerun: %+v, %v", res, err)
+	}
+}

@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"strings"
+	"time"
 	"unicode"
 )
 
@@ -12,7 +13,7 @@ type ReasonKind uint8
 // The kinds of reasons, with what Name, Old and New hold.
 const (
 	NoResult ReasonKind = iota // no build has had a result for this action
-	Evicted                    // the last build had the result; the cache no longer has it
+	Evicted                    // its bytes, or its result, were dropped; Old is when, such as "2 h ago", or ""
 	Setting                    // setting Name changed from Old to New; "" is absent
 	Input                      // input Name is another than at the last build: Old and New as in a manifest
 	Missing                    // output Name is known and its bytes are gone
@@ -31,6 +32,9 @@ type Reason struct {
 func (r Reason) String() string {
 	switch r.Kind {
 	case Evicted:
+		if r.Old != "" {
+			return "dropped by gc " + r.Old
+		}
 		return "result no longer in the cache"
 	case Setting:
 		return fmt.Sprintf("%s: %s → %s", r.Name, orNone(r.Old), orNone(r.New))
@@ -45,6 +49,19 @@ func (r Reason) String() string {
 	default:
 		return "no result yet"
 	}
+}
+
+// ago returns how long ago something was, in the largest unit that it fills: "2 h ago".
+func ago(d time.Duration) string {
+	for _, unit := range []struct {
+		length time.Duration
+		name   string
+	}{{24 * time.Hour, "d"}, {time.Hour, "h"}, {time.Minute, "min"}} {
+		if n := d / unit.length; n > 0 {
+			return fmt.Sprintf("%d %s ago", n, unit.name)
+		}
+	}
+	return "just now"
 }
 
 func orNone(s string) string {

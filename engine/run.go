@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime/debug"
 	"runtime/metrics"
 	"strings"
 	"sync/atomic"
@@ -31,8 +30,10 @@ type attempt struct {
 	key    cache.Key
 	text   string
 	in     []cache.Output // digest and size of each input
+	shared bool           // another process may be at the same action: no lock could be had
 	report *reporter
 	begin  func() // called once the inputs are open
+	given  func() // called when an op that was given up has ended after all
 
 	starts *atomic.Int64 // runs that ever started, to see whether this one was alone
 	number int64
@@ -41,27 +42,64 @@ type attempt struct {
 	result  cache.Result
 	warning error
 	gone    []int // inputs whose bytes are not in the store
+	deaf    bool  // the op was given up, and still runs
 	err     error
 }
 
-// run opens the inputs, runs the op, and stores the outputs and then the result.
+// run opens the inputs, runs the op, and stores the outputs and then the result. What an
+// op that is given up still holds is let go of when it ends.
 func (t *attempt) run(ctx context.Context) {
 	defer t.report.close()
 	in, closers, err := t.open()
-	defer closeAll(closers)
 	if err != nil {
+		closeAll(closers)
 		t.err = err
 		return
 	}
 	t.begin()
 	started := t.now()
 	peak := t.watchMemory()
-	outs, err := t.produce(ctx, in)
+	p := t.create()
+	ended := closed()
+	if p.err == nil {
+		ended, p.err = t.call(ctx, in, p.plain)
+	}
+	select {
+	case <-ended:
+		t.end(ctx, p, started, peak)
+		closeAll(closers)
+	default:
+		t.deaf, t.err = true, p.err
+		_ = peak()
+		go func() {
+			<-ended
+			_ = p.abort()
+			closeAll(closers)
+			t.given()
+		}()
+	}
+}
+
+// end stores what the op wrote, and records the result. After an error nothing stays.
+func (t *attempt) end(ctx context.Context, p *production, started time.Time, peak func() int64) {
+	if p.err == nil {
+		p.err = t.unchanged(ctx)
+	}
+	if errors.Is(p.err, ErrChanged) {
+		t.warning = t.dropScratch() // it may come of what the file is now
+	}
+	if p.err == nil {
+		p.commit(t)
+	}
 	memory := peak()
-	if err != nil {
-		t.err = err
+	if t.err = errors.Join(p.err, p.abort()); t.err != nil {
 		return
 	}
+	t.record(p.outs, started, memory)
+}
+
+// record records the result of a run that ended well.
+func (t *attempt) record(outs []cache.Output, started time.Time, memory int64) {
 	t.result = cache.Result{
 		Outputs: outs, Manifest: t.text, Note: t.report.lastNote(), Backend: t.opt.Backend,
 		Started: started, Duration: t.now().Sub(started), PeakMemory: memory, Version: t.opt.Version,
@@ -72,7 +110,7 @@ func (t *attempt) run(ctx context.Context) {
 		return
 	}
 	q := query{action: t.action, opt: t.opt}
-	t.warning = q.remember(t.key)
+	t.warning = errors.Join(t.dropScratch(), q.remember(t.key))
 }
 
 func (t *attempt) now() time.Time {
@@ -131,39 +169,55 @@ func closeAll(closers []io.Closer) {
 	}
 }
 
-// produce runs the op and stores what it wrote. Nothing stays after an error.
-func (t *attempt) produce(ctx context.Context, in []*io.SectionReader) (outs []cache.Output, err error) {
-	writers := make([]cache.Writer, len(t.action.Outputs))
-	defer func() {
-		for _, w := range writers {
-			if w != nil {
-				err = errors.Join(err, w.Abort()) // after Commit it does nothing
-			}
-		}
-	}()
-	buffers := make([]*bufio.Writer, len(writers))
-	plain := make([]io.Writer, len(writers))
-	for i := range writers {
-		if writers[i], err = t.opt.Store.Create(); err != nil {
-			return nil, t.outputError(i, err)
-		}
-		buffers[i] = bufio.NewWriterSize(writers[i], outputBuffer)
-		plain[i] = buffers[i]
+// A production is the outputs of a run while they are made.
+type production struct {
+	writers []cache.Writer // nil where none could be created
+	buffers []*bufio.Writer
+	plain   []io.Writer // the buffers, as an op gets them
+	outs    []cache.Output
+	err     error
+}
+
+// create begins to store the outputs.
+func (t *attempt) create() *production {
+	n := len(t.action.Outputs)
+	p := &production{
+		writers: make([]cache.Writer, n), buffers: make([]*bufio.Writer, n), plain: make([]io.Writer, n),
 	}
-	if err := t.call(ctx, in, plain); err != nil {
-		return nil, err
-	}
-	if err := t.unchanged(ctx); err != nil {
-		return nil, err
-	}
-	for i, w := range writers {
-		out, err := commit(w, buffers[i])
+	for i := range n {
+		w, err := t.opt.Store.Create()
 		if err != nil {
-			return nil, t.outputError(i, err)
+			p.err = t.outputError(i, err)
+			return p
 		}
-		outs = append(outs, out)
+		p.writers[i] = w
+		p.buffers[i] = bufio.NewWriterSize(w, outputBuffer)
+		p.plain[i] = p.buffers[i]
 	}
-	return outs, nil
+	return p
+}
+
+// commit stores the outputs.
+func (p *production) commit(t *attempt) {
+	for i, w := range p.writers {
+		out, err := commit(w, p.buffers[i])
+		if err != nil {
+			p.err = t.outputError(i, err)
+			return
+		}
+		p.outs = append(p.outs, out)
+	}
+}
+
+// abort drops what is not stored. After commit it does nothing.
+func (p *production) abort() error {
+	var errs []error
+	for _, w := range p.writers {
+		if w != nil {
+			errs = append(errs, w.Abort())
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func commit(w cache.Writer, b *bufio.Writer) (cache.Output, error) {
@@ -175,24 +229,6 @@ func commit(w cache.Writer, b *bufio.Writer) (cache.Output, error) {
 
 func (t *attempt) outputError(i int, err error) error {
 	return fmt.Errorf("store output %d %s: %w", i, t.action.Outputs[i].Name, err)
-}
-
-// call runs the op and makes an error of a panic, or of an op that ends its goroutine.
-func (t *attempt) call(ctx context.Context, in []*io.SectionReader, out []io.Writer) error {
-	end := make(chan error, 1)
-	go func() {
-		returned := false
-		var err error
-		defer func() {
-			if !returned {
-				err = &PanicError{Value: recover(), Stack: debug.Stack()}
-			}
-			end <- err
-		}()
-		err = t.action.Op.Run(ctx, in, out, t.report.report)
-		returned = true
-	}()
-	return <-end
 }
 
 // unchanged returns an error that names a source that is not what it was when it was

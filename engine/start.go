@@ -89,7 +89,7 @@ func (b *build) waits(id int, holder string) {
 	}
 	b.giveSlot(id)
 	step, name := b.who(id)
-	b.opt.Emit(Waiting{Step: step, Name: name, Key: b.actions[id].key, Holder: holder})
+	b.opt.Emit(Waiting{Step: step, Name: name, Key: b.actions[id].key, Holder: holder, Time: b.now()})
 }
 
 // locked goes on with an action that has its lock: it is a hit by now, or it runs.
@@ -126,6 +126,7 @@ func (b *build) unlocked(id int, err error) {
 		return
 	}
 	b.warn(id, fmt.Errorf("lock against other builds: %w", err))
+	b.actions[id].shared = true
 	b.locked(id, func() {}, query{}, finding{})
 }
 
@@ -136,13 +137,15 @@ func (b *build) run(id int) {
 	t := &attempt{
 		action: action, opt: &b.opt, key: r.key, text: r.manifest,
 		in: make([]cache.Output, len(action.In)), report: &reporter{id: id, to: b.reports},
-		starts: &b.starts, alone: b.active == 0,
+		starts: &b.starts, alone: b.active == 0, shared: r.shared,
+		given: func() { b.given(id) },
 	}
 	for i, in := range action.In {
 		t.in[i] = b.artifacts[in.id].bytes
 	}
 	began := Started{
 		Step: action.Step, Name: action.Name, Key: r.key, Reasons: r.reasons, Estimate: b.seconds(id),
+		Pool: action.Pool, Try: r.tries + 1,
 	}
 	t.begin = func() {
 		began.Time = t.now()
@@ -171,22 +174,42 @@ func (b *build) seconds(id int) float64 {
 
 // ran takes over what came of a run.
 func (b *build) ran(id int, t *attempt) {
-	b.active--
+	if !t.deaf {
+		b.active--
+	}
 	step, name := b.who(id)
 	failed := func(err error) {
-		b.opt.Emit(Failed{Step: step, Name: name, Key: t.key, Err: err})
+		b.opt.Emit(Failed{Step: step, Name: name, Key: t.key, Err: err, Time: b.now()})
 	}
 	switch {
 	case t.err == nil:
 		b.succeeded(id, t)
+	case t.deaf:
+		b.actions[id].slot = false // not given back: it is in use
+		b.fail(id, t.err)
 	case len(t.gone) > 0 && b.actions[id].losses < maxLosses:
 		b.release(id)
 		b.lost(id, t.gone)
 	case b.ctx.Err() != nil && errors.Is(t.err, b.ctx.Err()), errors.Is(t.err, context.Canceled) && b.stopping:
 		failed(t.err)
 		b.release(id)
+	case b.mayRetry(id, t.err):
+		b.retry(id, t.err)
 	default:
 		b.fail(id, t.err)
+	}
+}
+
+// given takes back the slots of an action whose op was given up, once it ends. It is
+// called by whoever waited for that, and the build may be over.
+func (b *build) given(id int) {
+	back := reply{more: true, apply: func() {
+		b.active--
+		b.slots.give(&b.graph.actions[id])
+	}}
+	select {
+	case b.replies <- back:
+	case <-b.over:
 	}
 }
 
@@ -195,7 +218,7 @@ func (b *build) succeeded(id int, t *attempt) {
 	r := &b.actions[id]
 	r.runs++
 	r.reported = true
-	b.opt.Emit(Finished{Step: t.action.Step, Name: t.action.Name, Key: t.key, Result: t.result})
+	b.opt.Emit(Finished{Step: t.action.Step, Name: t.action.Name, Key: t.key, Result: t.result, Time: b.now()})
 	b.warn(id, t.warning)
 	b.adopt(id, t.result)
 	for a, end := b.graph.made(id); a < end; a++ {

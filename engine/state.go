@@ -15,6 +15,7 @@ const (
 	ready                // must run; waits for a worker, its pool and memory
 	twinned              // must run; another action with the same key is at it
 	locking              // must run; asks whether another process is at it
+	pausing              // must run; a try failed, and the next is in a while
 	running              // a worker runs its op
 	done                 // its result is known, and so are the bytes that anyone needs
 	failed               // its op failed
@@ -49,12 +50,14 @@ type record struct {
 	result cache.Result
 	runs   int // runs that ended well in this build
 	losses int // times that it found an input gone
+	tries  int // tries that failed for a reason that may pass
 
 	reasons  []Reason // why it must run
 	earlier  estimate // of its last run, in any build
 	reported bool     // Finished was emitted
 	settled  bool     // it needs its inputs no more, whatever happens
 	slot     bool     // holds a worker, a place in its pool, and memory
+	shared   bool     // its lock cannot be had: another process may run it too
 	unlock   func()   // gives the lock back, if it holds one
 }
 

@@ -130,7 +130,7 @@ func (p *program) openCache(a cacheArgs, r *loaded, open func(string, func() tim
 		memory = availableMemory()
 	}
 	return store, engine.Options{
-		Store: store, Sources: store, History: store, Locker: store,
+		Store: store, Sources: store, History: store, Locker: store, Scratch: store, Logs: store,
 		Recipe: r.id, Workers: a.workers, Memory: memory,
 		Pools: map[string]int{rules.Pool: 1},
 		Now:   p.now, Version: version, Backend: r.backend, Strict: r.Numerics == "strict",
