@@ -16,7 +16,7 @@ import (
 )
 
 // buildKeys are the keys of build alone.
-var buildKeys = []string{"explain", "keep-going", "out", "trace"}
+var buildKeys = []string{"explain", "keep-going", "out", "plan", "trace"}
 
 // viewKeys are the keys that say how results are shown.
 var viewKeys = []string{"color", "json"}
@@ -51,6 +51,10 @@ func (p *program) buildView(w *words) view.BuildOptions {
 
 // runBuild brings targets up to date, and places their files.
 func runBuild(ctx context.Context, p *program, w *words) (int, error) {
+	saved, w, err := openPlan(w)
+	if err != nil {
+		return 0, err
+	}
 	a, err := p.readBuildArgs(w)
 	if err != nil {
 		return 0, err
@@ -72,6 +76,10 @@ func runBuild(ctx context.Context, p *program, w *words) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	want := artifacts(targets)
+	if err := p.holds(ctx, saved, w, r, want, opt); err != nil {
+		return 0, err
+	}
 	trace, err := createTrace(a.trace)
 	if err != nil {
 		return 0, err
@@ -79,7 +87,6 @@ func runBuild(ctx context.Context, p *program, w *words) (int, error) {
 	opt.KeepGoing = a.keepGoing
 	v := view.NewBuild(p.stdout, a.view)
 	defer hold(store, "bonsai build", v)()
-	want := artifacts(targets)
 	rec := p.recorder("build", w, a.selection.targets, opt)
 	outputs, err := p.build(ctx, r.Graph, want, opt, v, rec)
 	if err == nil {

@@ -12,34 +12,36 @@ import (
 )
 
 // planKeys are the keys of plan alone.
-var planKeys = []string{"all", "detailed-exitcode"}
+var planKeys = []string{"all", "detailed-exitcode", "out"}
 
 // planArgs are the arguments of plan.
 type planArgs struct {
 	recipe    recipeArgs
 	cache     cacheArgs
 	selection selection
-	detailed  bool // the exit status says whether there is work to do
+	detailed  bool   // the exit status says whether there is work to do
+	out       string // file that the plan is saved to, or ""
 	view      view.PlanOptions
 }
 
 func (p *program) readPlanArgs(w *words) (planArgs, error) {
 	a := planArgs{
 		recipe: readRecipeArgs(w), cache: readCacheArgs(w),
-		selection: readSelection(w), detailed: w.flag("detailed-exitcode"),
+		selection: readSelection(w), detailed: w.flag("detailed-exitcode"), out: w.text("out", ""),
 	}
 	style := p.style(w.choice("color", "auto", "never", "always"), p.stdout.w)
 	a.view = view.PlanOptions{Style: style, JSON: w.flag("json"), All: w.flag("all")}
 	return a, w.err
 }
 
-// runPlan says what build would do. It runs nothing and writes nothing to disk.
+// runPlan says what build would do. It runs nothing and writes nothing to disk, but for
+// the plan itself if that is asked for.
 func runPlan(ctx context.Context, p *program, w *words) (int, error) {
 	a, err := p.readPlanArgs(w)
 	if err != nil {
 		return 0, err
 	}
-	plan, err := p.plan(ctx, a)
+	plan, err := p.plan(ctx, a, w)
 	status := exitBuilt
 	if a.detailed && err == nil && plan.Total(engine.Run).Actions+plan.Total(engine.Maybe).Actions > 0 {
 		status = exitMisused
@@ -54,7 +56,7 @@ func runPlan(ctx context.Context, p *program, w *words) (int, error) {
 }
 
 // plan makes the plan, and finds what it may use.
-func (p *program) plan(ctx context.Context, a planArgs) (*view.Planning, error) {
+func (p *program) plan(ctx context.Context, a planArgs, w *words) (*view.Planning, error) {
 	r, warnings, err := p.load(a.recipe, a.cache.backend)
 	if err != nil {
 		return nil, err
@@ -72,10 +74,19 @@ func (p *program) plan(ctx context.Context, a planArgs) (*view.Planning, error) 
 	if err != nil {
 		return nil, err
 	}
-	return &view.Planning{
+	made := &view.Planning{
 		Plan: plan, Budget: view.Budget{Memory: opt.Memory, Disk: freeDisk(store.Path())},
 		Compared: p.lastBuild(store, r.id),
-	}, nil
+	}
+	if a.out == "" || plan.Fits(opt.Memory) != nil {
+		return made, nil
+	}
+	request, err := p.requestOf(w, r, store.Path())
+	if err != nil {
+		return nil, err
+	}
+	made.Saved = a.out
+	return made, savePlan(a.out, made, request)
 }
 
 // lastBuild says when the last build of a recipe began, which reasons compare with; "" if

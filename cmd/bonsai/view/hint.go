@@ -119,6 +119,10 @@ func buildHint(err error) string {
 		return "This is a fault of bonsai: please report it with the lines above."
 	case is[*record.NotFoundError](err):
 		return "bonsai runs lists the runs that are recorded."
+	case is[*PlanFileError](err):
+		return "Make the plan again: bonsai plan with out=."
+	case is[*StaleError](err):
+		return "Nothing ran. Make the plan again with bonsai plan out=, and look at what is new in it."
 	case is[*recipes.TargetError](err):
 		return "bonsai build without target= lists the targets."
 	case is[*engine.SourceError](err) && errors.Is(err, fs.ErrNotExist):

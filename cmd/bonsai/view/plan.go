@@ -28,6 +28,7 @@ type Budget struct {
 type Planning struct {
 	*engine.Plan
 	Budget   Budget
+	Saved    string // file that it was saved to, or ""
 	Compared string // which build reasons compare with, such as "of 12:04"; "" if there is none
 }
 
@@ -58,6 +59,9 @@ func WritePlan(w io.Writer, p *Planning, opt PlanOptions) error {
 		}
 	}
 	writeTotals(&text, p, opt, colors, s)
+	if p.Saved != "" {
+		fmt.Fprint(&text, wrap(fmt.Sprintf("saved: bonsai build plan=%s does this, or refuses if anything moved", printable(p.Saved)), "", opt.prose()))
+	}
 	_, err := io.WriteString(w, text.String())
 	return err
 }

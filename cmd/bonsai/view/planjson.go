@@ -3,6 +3,7 @@ package view
 import (
 	"bonsai/cache"
 	"bonsai/engine"
+	"bonsai/engine/record"
 )
 
 // A planJSON is the JSON form of a plan: its schema is schemas/plan.json.
@@ -15,6 +16,7 @@ type planJSON struct {
 	Disk      int64                 `json:"disk_bytes"`
 	Sources   []sourceJSON          `json:"sources"`
 	Compared  string                `json:"compared_with,omitempty"`
+	Request   *Request              `json:"request,omitempty"` // of a saved plan
 }
 
 type entryJSON struct {
@@ -27,6 +29,7 @@ type entryJSON struct {
 	Reasons   []reasonJSON `json:"reasons"`
 	Cached    string       `json:"cached,omitempty"`
 	Key       *cache.Key   `json:"key,omitempty"`
+	Settings  string       `json:"settings,omitempty"` // in a saved plan
 	Pool      string       `json:"pool,omitempty"`
 	Bytes     int64        `json:"bytes"`
 	Peak      int64        `json:"peak_bytes"`
@@ -99,10 +102,7 @@ func newEntryJSON(e *engine.Entry) entryJSON {
 }
 
 func reasonsJSON(reasons []engine.Reason) []reasonJSON {
-	kinds := map[engine.ReasonKind]string{
-		engine.NoResult: "no_result", engine.Evicted: "evicted", engine.Setting: "setting", engine.Input: "input",
-		engine.Missing: "missing", engine.Needed: "needed", engine.Follows: "follows",
-	}
+	kinds := record.ReasonKinds()
 	list := []reasonJSON{}
 	for _, r := range reasons {
 		list = append(list, reasonJSON{kinds[r.Kind], r.Name, r.Old, r.New, r.String()})
