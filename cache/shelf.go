@@ -108,3 +108,28 @@ func (d *Dir) DropScratch(k Key) error {
 }
 
 func (d *Dir) scratchPath(k Key) string { return filepath.Join(d.path, scratchDir, k.String()) }
+
+// Trim removes the files of a shelf that were written longest ago, until there are at
+// most so many and they have at most so many bytes together. The newest stays whatever
+// its size is.
+func (d *Dir) Trim(s Shelf, files int, bytes int64) error {
+	if d.frozen {
+		return d.writeError(ErrReadOnly)
+	}
+	var kept []fs.FileInfo
+	for _, e := range d.list(filepath.Join(d.path, string(s))) {
+		if fi, err := e.Info(); err == nil {
+			kept = append(kept, fi)
+		}
+	}
+	slices.SortFunc(kept, func(a, b fs.FileInfo) int { return b.ModTime().Compare(a.ModTime()) })
+	var sum int64
+	for i, fi := range kept {
+		if sum += fi.Size(); i > 0 && (i >= files || sum > bytes) {
+			if err := d.Discard(s, fi.Name()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"bonsai/cache"
 )
@@ -60,5 +61,30 @@ func TestScratchStaysUntilItIsDropped(t *testing.T) {
 	}
 	if _, err := os.Stat(path); err == nil {
 		t.Error("the folder is still there")
+	}
+}
+
+func TestTrimDropsTheOldest(t *testing.T) {
+	d := openDir(t)
+	for i, name := range []string{"c", "a", "b"} {
+		if err := d.Keep(cache.Plans, name, make([]byte, 10)); err != nil {
+			t.Fatal(err)
+		}
+		at := time.Unix(int64(1000+i), 0)
+		if err := os.Chtimes(filepath.Join(d.Path(), "plans", name), at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		files int
+		bytes int64
+		want  []string
+	}{{3, 30, []string{"a", "b", "c"}}, {2, 30, []string{"a", "b"}}, {2, 19, []string{"b"}}, {1, 1, []string{"b"}}} {
+		if err := d.Trim(cache.Plans, c.files, c.bytes); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := d.KeptNames(cache.Plans); err != nil || !slices.Equal(got, c.want) {
+			t.Errorf("after Trim(%d files, %d bytes): %v, %v; want %v", c.files, c.bytes, got, err, c.want)
+		}
 	}
 }

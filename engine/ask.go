@@ -320,8 +320,10 @@ func estimateOf(res cache.Result) estimate {
 	return e
 }
 
-// lastID is what History knows an action by: renaming a recipe or a step loses the
+func (o *Options) lastID(a *Action) string { return HistoryID(o.Recipe, a.Step, a.Name) }
+
+// HistoryID is what History knows an action by: renaming a recipe or a step loses the
 // reasons and nothing else.
-func (o *Options) lastID(a *Action) string {
-	return o.Recipe + "\x00" + a.Step + "\x00" + a.Name
+func HistoryID(recipe, step, name string) string {
+	return recipe + "\x00" + step + "\x00" + name
 }

@@ -40,7 +40,13 @@ func Build(ctx context.Context, g *Graph, want []*Artifact, opt Options) ([]cach
 	defer b.quit()
 	b.opt.Emit(b.reached())
 	b.loop()
-	return b.outcome(want)
+	outs, err := b.outcome(want)
+	if err == nil && opt.Current != nil {
+		if c, ok := b.current(outs); ok {
+			opt.Current(c)
+		}
+	}
+	return outs, err
 }
 
 // refuse returns a *MemoryError if an action that may run does not fit the budget.

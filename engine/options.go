@@ -71,6 +71,10 @@ type Options struct {
 	// for it. It may be nil.
 	Emit func(Event)
 
+	// Current, if set, is called at the end of a Build that succeeded and that leaves
+	// the next one with these options nothing to run.
+	Current func(Current)
+
 	Now     func() time.Time // clock; nil leaves times and durations out of results
 	Version string           // of bonsai, for results
 	Backend string           // what computes, such as "go" or "xla:cuda", for results

@@ -59,6 +59,11 @@ func runBuild(ctx context.Context, p *program, w *words) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	q := p.quickly("build", w, a.cache, cache.OpenDir)
+	if done, err := q.build(p, w, a); done {
+		return exitBuilt, err
+	}
+	q.watch(&a.recipe)
 	r, warnings, err := p.load(a.recipe, a.cache.backend)
 	if err != nil {
 		return 0, err
@@ -84,13 +89,16 @@ func runBuild(ctx context.Context, p *program, w *words) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	opt.KeepGoing = a.keepGoing
+	opt.KeepGoing, opt.Current = a.keepGoing, q.came
 	v := view.NewBuild(p.stdout, a.view)
 	defer hold(store, "bonsai build", v)()
 	rec := p.recorder("build", w, a.selection.targets, opt)
 	outputs, err := p.build(ctx, r.Graph, want, opt, v, rec)
 	if err == nil {
 		err = place(store, places, want, outputs, v)
+	}
+	if err == nil {
+		q.learn(r, warnings, targets, want, outputs)
 	}
 	run := rec.Finish(r.Graph, err)
 	p.keep(store, run, v)

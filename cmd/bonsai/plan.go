@@ -41,6 +41,9 @@ func runPlan(ctx context.Context, p *program, w *words) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	if known, _ := p.quickly("plan", w, a.cache, cache.OpenReadOnly).find(p); known != nil {
+		return exitBuilt, view.WriteCurrent(p.stdout, len(known.Results), a.view)
+	}
 	plan, err := p.plan(ctx, a, w)
 	status := exitBuilt
 	if a.detailed && err == nil && plan.Total(engine.Run).Actions+plan.Total(engine.Maybe).Actions > 0 {

@@ -26,6 +26,7 @@ type recipeArgs struct {
 	path     string            // a file, a folder, or the name of a built-in recipe
 	vars     map[string]string // var.x=text
 	varFiles []string
+	saw      func(rules.Read) // told what is read, before it is; may be nil
 }
 
 func readRecipeArgs(w *words) recipeArgs {
@@ -66,7 +67,17 @@ func (p *program) load(a recipeArgs, backend string) (r *loaded, mistakes *view.
 	if err != nil {
 		return nil, nil, err
 	}
+	for _, f := range files {
+		a.sees(f.Name)
+	}
 	return p.loadFiles(files, dir, id, a, backend)
+}
+
+// sees reports that a file is read.
+func (a *recipeArgs) sees(path string) {
+	if a.saw != nil {
+		a.saw(rules.Read{Kind: rules.FileRead, Name: path})
+	}
 }
 
 // loadFiles is load of files that are in memory.
@@ -75,8 +86,10 @@ func (p *program) loadFiles(files []recipes.File, dir, id string, a recipeArgs, 
 	opt := recipes.Options{
 		Catalogue: p.catalogue(rules.Settings{Engine: tensors, Rate: rate()}),
 		LookupEnv: p.lookupEnv, Vars: a.vars, Dir: dir, Version: version,
+		Saw: a.saw,
 	}
 	for _, name := range a.varFiles {
+		a.sees(name)
 		text, err := os.ReadFile(name)
 		if err != nil {
 			return nil, nil, fmt.Errorf("read variables: %w", err)

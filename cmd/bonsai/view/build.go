@@ -95,6 +95,13 @@ func (v *Build) Event(e engine.Event) {
 	v.draw.event(e)
 }
 
+// Current shows that so many actions are up to date, none of which was looked at.
+func (v *Build) Current(actions int) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.sum.hits += actions
+}
+
 // Remark shows a line about the build as a whole.
 func (v *Build) Remark(text string) {
 	v.mu.Lock()

@@ -140,11 +140,21 @@ func indented(text string, style lipgloss.Style, width int) string {
 	return b.String()
 }
 
+// WriteCurrent writes the plan of actions that are all up to date.
+func WriteCurrent(w io.Writer, actions int, opt PlanOptions) error {
+	return writeCurrent(w, actions, opt.palette())
+}
+
+func writeCurrent(w io.Writer, actions int, colors palette) error {
+	_, err := fmt.Fprintf(w, "%s: %s up to date\n", colors.good.Render("nothing to do"), count(actions, "action"))
+	return err
+}
+
 // writeTotals writes what all of it takes.
 func writeTotals(w io.Writer, p *Planning, opt PlanOptions, colors palette, s *sections) {
 	run, maybe, hit := p.Total(engine.Run), p.Total(engine.Maybe), p.Total(engine.Hit)
 	if run.Actions+maybe.Actions == 0 {
-		fmt.Fprintf(w, "%s: %s up to date\n", colors.good.Render("nothing to do"), count(hit.Actions, "action"))
+		_ = writeCurrent(w, hit.Actions, colors)
 		return
 	}
 	lines := []string{fmt.Sprintf("%d to run, %d maybe, %d up to date: %s, %s", run.Actions, maybe.Actions, hit.Actions,
