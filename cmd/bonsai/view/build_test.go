@@ -53,9 +53,11 @@ func draw(t *testing.T, opt view.BuildOptions) string {
 			Step: "codes.body", Name: "layer 0 qkv codes",
 			Result: cache.Result{Note: "relative error 0.279", Duration: 5 * time.Second},
 		})
-		v.Event(engine.Started{Step: "gguf.model", Name: "write"})
+		v.Event(engine.Started{Step: "gguf.model", Name: "write", Pool: "cpu", Try: 1})
+		v.Event(engine.Retried{Step: "gguf.model", Name: "write", Err: errors.New("a fetch broke off"), Wait: 200 * time.Millisecond, Time: time.Now()})
+		v.Event(engine.Started{Step: "gguf.model", Name: "write", Pool: "cpu", Try: 2})
 		err := errors.New("no room")
-		v.Event(engine.Failed{Step: "gguf.model", Name: "write", Err: err})
+		v.Event(engine.Failed{Step: "gguf.model", Name: "write", Err: err, Time: time.Now()})
 		v.Placed("out/x.gguf", cache.Output{Size: 2048}, cache.Hardlink)
 		v.Close(err)
 	})
@@ -67,6 +69,7 @@ func TestPlainBuild(t *testing.T) {
 	const want = `running  [1/3] codes.body layer 0 qkv codes  20 %  1.9 s, about 8 s left  row 1
 running  [1/3] codes.body layer 0 qkv codes  60 %  3.8 s, about 3 s left  row 3
 built    codes.body layer 0 qkv codes                 5.0 s  relative error 0.279
+retried  gguf.model write: a fetch broke off; again in 0.2 s
 failed   gguf.model write
 placed   out/x.gguf  2.0 KiB, a read-only link to the cache
 failed   1 action ran, 1 was up to date, 1 failed, 5.0 s
@@ -97,7 +100,7 @@ func TestLiveBuild(t *testing.T) {
 
 func TestJSONBuild(t *testing.T) {
 	const want = `{"version":1,"type":"planned","actions":3,"sources":1}
-{"version":1,"type":"finished","step":"dataset.a","hit":true,"note":"12 documents","outputs":null,"duration_s":0}
+{"version":1,"type":"finished","step":"dataset.a","hit":true,"note":"12 documents","outputs":null,"duration_s":0,"time":"0001-01-01T00:00:00Z"}
 `
 	got := draw(t, view.BuildOptions{JSON: true})
 	if !strings.HasPrefix(got, want) {

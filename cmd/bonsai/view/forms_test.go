@@ -73,7 +73,7 @@ func TestPlanFitsItsSchema(t *testing.T) {
 		`{}`, `{"version":1,"type":"plan"}`,
 		`{"version":1,"type":"plan","entries":[{"step":"a.b","status":"run","cause":false,"reasons":[],"bytes":0,"peak_bytes":0,` +
 			`"seconds":0}],"totals":{"run":{"actions":1,"bytes":0,"peak_bytes":0,"seconds":0},"maybe":{"actions":0,"bytes":0,` +
-			`"peak_bytes":0,"seconds":0},"hit":{"actions":0,"bytes":0,"peak_bytes":0,"seconds":0}},"causes":0,"followers":1,` +
+			`"peak_bytes":0,"seconds":0},"hit":{"actions":0,"bytes":0,"peak_bytes":0,"seconds":0}},"causes":0,"followers":1,"critical_s":0,"disk_needed_bytes":0,` +
 			`"memory_bytes":0,"disk_bytes":0,"sources":[]}`, // a run without a root
 	} {
 		v, err := jsonschema.UnmarshalJSON(strings.NewReader(wrong))

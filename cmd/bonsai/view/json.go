@@ -85,8 +85,10 @@ func eventJSON(e engine.Event) headed {
 			action
 			Reasons  []string  `json:"reasons"`
 			Estimate float64   `json:"estimate_s"`
+			Pool     string    `json:"pool,omitempty"`
+			Try      int       `json:"try,omitempty"`
 			Time     time.Time `json:"time"`
-		}{actionOf(e.Step, e.Name, e.Key), reasonTexts(e.Reasons), e.Estimate, e.Time}}
+		}{actionOf(e.Step, e.Name, e.Key), reasonTexts(e.Reasons), e.Estimate, e.Pool, e.Try, e.Time}}
 	case engine.Progress:
 		return headed{"progress", struct {
 			action
@@ -96,14 +98,17 @@ func eventJSON(e engine.Event) headed {
 	case engine.Waiting:
 		return headed{"waiting", struct {
 			action
-			Holder string `json:"holder"`
-		}{actionOf(e.Step, e.Name, e.Key), e.Holder}}
+			Holder string    `json:"holder"`
+			Time   time.Time `json:"time"`
+		}{actionOf(e.Step, e.Name, e.Key), e.Holder, e.Time}}
 	case engine.Finished:
 		return finishedJSON(e)
 	case engine.Failed:
-		return problemJSON("failed", e.Step, e.Name, e.Key, e.Err)
+		return problemJSON("failed", e.Step, e.Name, e.Key, e.Err, e.Time, 0)
+	case engine.Retried:
+		return problemJSON("retried", e.Step, e.Name, e.Key, e.Err, e.Time, e.Wait)
 	case engine.Warned:
-		return problemJSON("warned", e.Step, e.Name, e.Key, e.Err)
+		return problemJSON("warned", e.Step, e.Name, e.Key, e.Err, time.Time{}, 0)
 	default:
 		return headed{fmt.Sprintf("%T", e), struct{}{}}
 	}
@@ -117,15 +122,20 @@ func finishedJSON(e engine.Finished) headed {
 		Outputs  []cache.Output `json:"outputs"`
 		Duration float64        `json:"duration_s"`
 		Backend  string         `json:"backend,omitempty"`
-	}{actionOf(e.Step, e.Name, e.Key), e.Hit, e.Result.Note, e.Result.Outputs, e.Result.Duration.Seconds(), e.Result.Backend}}
+		Time     time.Time      `json:"time"`
+	}{actionOf(e.Step, e.Name, e.Key), e.Hit, e.Result.Note, e.Result.Outputs, e.Result.Duration.Seconds(), e.Result.Backend, e.Time}}
 }
 
-func problemJSON(kind, step, name string, k cache.Key, err error) headed {
+// problemJSON returns the JSON form of what went wrong with an action, and after which wait
+// it is tried again.
+func problemJSON(kind, step, name string, k cache.Key, err error, at time.Time, wait time.Duration) headed {
 	return headed{kind, struct {
 		action
-		Error string `json:"error"`
-		Hint  string `json:"hint,omitempty"`
-	}{actionOf(step, name, k), err.Error(), hint(err)}}
+		Error string    `json:"error"`
+		Hint  string    `json:"hint,omitempty"`
+		Wait  float64   `json:"wait_s,omitempty"`
+		Time  time.Time `json:"time,omitzero"`
+	}{actionOf(step, name, k), err.Error(), hint(err), wait.Seconds(), at}}
 }
 
 func reasonTexts(reasons []engine.Reason) []string {

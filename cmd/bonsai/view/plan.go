@@ -185,15 +185,22 @@ func timeLine(p *Planning) string {
 	if maybe.Seconds > 0 {
 		line += fmt.Sprintf(", and %s if all runs that may", seconds(run.Seconds+maybe.Seconds))
 	}
+	if secs, chain := p.Critical(); secs > 0 && len(chain) > 1 {
+		line += fmt.Sprintf("; the longest chain %s, in %s", seconds(secs), count(len(chain), "action"))
+	}
 	return line
 }
 
 func diskLine(p *Planning) string {
 	size := p.Total(engine.Run).Bytes + p.Total(engine.Maybe).Bytes
 	line := "writes " + Bytes(size)
+	needed := p.Disk()
+	if needed < size {
+		line += fmt.Sprintf(", %s at once", Bytes(needed))
+	}
 	if p.Budget.Disk > 0 {
 		line += fmt.Sprintf(" of %s free on the cache's disk", Bytes(p.Budget.Disk))
-		if size > p.Budget.Disk {
+		if needed > p.Budget.Disk {
 			line += tooLittle
 		}
 	}

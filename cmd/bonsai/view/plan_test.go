@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"bonsai/cache"
 	"bonsai/cmd/bonsai/view"
@@ -38,7 +39,7 @@ func aPlan() *view.Planning {
 		Reasons: []engine.Reason{
 			{Kind: engine.Setting, Name: "prompt", Old: `"` + strings.Repeat("long ", 30) + `"`, New: `"short"`},
 			{Kind: engine.Input, Name: "prompts/数学.jsonl"},
-			{Kind: engine.Evicted},
+			{Kind: engine.Evicted, Old: "2 h ago"},
 			{Kind: engine.Setting, Name: "seed", Old: "1"},
 		},
 	})
@@ -52,6 +53,11 @@ func aPlan() *view.Planning {
 		Step: "codes.body", Name: "layer 0 inputs", Status: engine.Run, Root: mix, Key: cache.Key{5},
 		Reasons: []engine.Reason{{Kind: engine.Needed, Name: "codes.body layer 0 down hessian"}},
 	})
+	for _, i := range []int{1, 2} {
+		p.Entries[i].Critical = true
+	}
+	p.Entries[3].Dropped = 8 << 20
+	p.Entries[tokens].Evicted = time.Unix(1_800_000_000, 0).UTC()
 	p.Sources = []engine.Source{{Path: "text.txt", Output: cache.Output{Size: 12}}}
 	return &view.Planning{Plan: p, Budget: view.Budget{Memory: 8 << 30, Disk: 20 << 30}, Compared: "of 12:04"}
 }

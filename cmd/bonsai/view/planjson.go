@@ -1,6 +1,8 @@
 package view
 
 import (
+	"time"
+
 	"bonsai/cache"
 	"bonsai/engine"
 	"bonsai/engine/record"
@@ -12,6 +14,8 @@ type planJSON struct {
 	Totals    map[string]totalsJSON `json:"totals"`
 	Causes    int                   `json:"causes"`
 	Followers int                   `json:"followers"`
+	Critical  float64               `json:"critical_s"`
+	Needed    int64                 `json:"disk_needed_bytes"`
 	Memory    int64                 `json:"memory_bytes"`
 	Disk      int64                 `json:"disk_bytes"`
 	Sources   []sourceJSON          `json:"sources"`
@@ -34,6 +38,9 @@ type entryJSON struct {
 	Bytes     int64        `json:"bytes"`
 	Peak      int64        `json:"peak_bytes"`
 	Seconds   float64      `json:"seconds"`
+	Critical  bool         `json:"critical,omitempty"`
+	Dropped   int64        `json:"dropped_bytes,omitempty"`
+	Evicted   time.Time    `json:"evicted,omitzero"`
 }
 
 type reasonJSON struct {
@@ -60,8 +67,9 @@ type sourceJSON struct {
 func newPlanJSON(p *Planning) planJSON {
 	j := planJSON{
 		Entries: []entryJSON{}, Totals: map[string]totalsJSON{}, Sources: []sourceJSON{},
-		Memory: p.Budget.Memory, Disk: p.Budget.Disk, Compared: p.Compared,
+		Needed: p.Disk(), Memory: p.Budget.Memory, Disk: p.Budget.Disk, Compared: p.Compared,
 	}
+	j.Critical, _ = p.Critical()
 	for _, e := range p.Entries {
 		j.Entries = append(j.Entries, newEntryJSON(&e))
 		switch {
@@ -91,6 +99,7 @@ func newEntryJSON(e *engine.Entry) entryJSON {
 	j := entryJSON{
 		Step: e.Step, Action: e.Name, Status: e.Status.String(), Cause: e.Cause, Reasons: reasonsJSON(e.Reasons),
 		Key: a.Key, Pool: e.Pool, Bytes: e.Size, Peak: e.Peak, Seconds: e.Seconds,
+		Critical: e.Critical, Dropped: e.Dropped, Evicted: e.Evicted,
 	}
 	if e.Status == engine.Hit {
 		j.Cached = "local"

@@ -56,6 +56,9 @@ func (t *text) event(e engine.Event) {
 		t.finished(e)
 	case engine.Failed:
 		t.failed(e)
+	case engine.Retried:
+		t.end(label(e.Step, e.Name))
+		t.line(t.p.warm.Render("retried  ") + printable(fmt.Sprintf("%s: %v; again in %s", label(e.Step, e.Name), e.Err, duration(e.Wait))))
 	case engine.Warned:
 		t.line(t.p.warm.Render("warning  ") + printable(label(e.Step, e.Name)+": "+e.Err.Error()))
 	case engine.Hashing:
