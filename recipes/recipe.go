@@ -114,10 +114,15 @@ func (r *Recipe) Target(name string) (*Target, error) {
 // not matter. It reports every mistake once, in the order of the source. The recipe
 // it returns is never nil; if there is an error, only its Files are of use.
 func Load(files []File, opt Options) (*Recipe, hcl.Diagnostics) {
+	return load(files, opt).finish()
+}
+
+// load reads the files of one recipe as far as its mistakes allow.
+func load(files []File, opt Options) *loader {
 	l := newLoader(opt)
 	blocks, ok := l.parse(files, l.whole(files))
 	if !ok {
-		return l.finish() // what follows would complain about what did not parse
+		return l // what follows would complain about what did not parse
 	}
 	l.declare(blocks)
 	l.assignVariables()
@@ -128,7 +133,7 @@ func Load(files []File, opt Options) (*Recipe, hcl.Diagnostics) {
 	for _, d := range l.order() {
 		l.evaluate(d)
 	}
-	return l.finish()
+	return l
 }
 
 // A loader reads one recipe.

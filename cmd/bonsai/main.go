@@ -46,6 +46,7 @@ func commands() []command {
 		{"validate", "check a recipe without running anything", keysOf(recipeKeys, viewKeys), 0, runValidate},
 		{"init", "write a recipe for a checkpoint", keysOf(initKeys, viewKeys), 0, runInit},
 		{"fmt", "bring recipes into the one layout", keysOf(formatKeys, viewKeys), 1000, runFormat},
+		{"lint", "find what is allowed in a recipe and probably not meant", keysOf(lintKeys, recipeKeys, viewKeys), 0, runLint},
 		{"schema", "say what a recipe may hold: block types, attributes, functions", keysOf(schemaKeys, viewKeys), 1, runSchema},
 		{"inspect", "look into a checkpoint, a safetensors or a GGUF file", keysOf(inspectKeys, viewKeys), 0, runInspect},
 		{"eval", "measure a model beside the one it was made of", keysOf(evalKeys, cacheKeys, viewKeys), 0, runEval},

@@ -83,6 +83,20 @@ func (a *recipeArgs) sees(path string) {
 // loadFiles is load of files that are in memory.
 func (p *program) loadFiles(files []recipes.File, dir, id string, a recipeArgs, backend string) (*loaded, *view.MistakesError, error) {
 	tensors := mlx.New(backend)
+	opt, err := p.recipeOptions(a, dir, tensors)
+	if err != nil {
+		return nil, nil, err
+	}
+	r, diags := recipes.Load(files, opt)
+	mistakes := &view.MistakesError{Diagnostics: diags, Files: r.Files}
+	if diags.HasErrors() {
+		return nil, nil, mistakes
+	}
+	return &loaded{Recipe: r, id: id, backend: tensors.Name()}, mistakes, nil
+}
+
+// recipeOptions returns what a recipe in the folder dir is read with.
+func (p *program) recipeOptions(a recipeArgs, dir string, tensors *mlx.Engine) (recipes.Options, error) {
 	opt := recipes.Options{
 		Catalogue: p.catalogue(rules.Settings{Engine: tensors, Rate: rate()}),
 		LookupEnv: p.lookupEnv, Vars: a.vars, Dir: dir, Version: version,
@@ -92,16 +106,11 @@ func (p *program) loadFiles(files []recipes.File, dir, id string, a recipeArgs, 
 		a.sees(name)
 		text, err := os.ReadFile(name)
 		if err != nil {
-			return nil, nil, fmt.Errorf("read variables: %w", err)
+			return opt, fmt.Errorf("read variables: %w", err)
 		}
 		opt.VarFiles = append(opt.VarFiles, recipes.File{Name: name, Bytes: text})
 	}
-	r, diags := recipes.Load(files, opt)
-	mistakes := &view.MistakesError{Diagnostics: diags, Files: r.Files}
-	if diags.HasErrors() {
-		return nil, nil, mistakes
-	}
-	return &loaded{Recipe: r, id: id, backend: tensors.Name()}, mistakes, nil
+	return opt, nil
 }
 
 // rate returns about how many floating-point operations a second this machine does, to
