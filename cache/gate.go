@@ -43,11 +43,11 @@ func (d *Dir) tryLockKey(k Key) (unlock func(), err error) {
 		return nil, err
 	}
 	ok, err := f.TryLock()
-	switch {
-	case err != nil: // there are no locks here
+	if err != nil { // there are no locks here
 		f.Close()
-		return func() {}, nil
-	case !ok || !d.isAt(f, f.Name()):
+		return func() {}, nil //nolint:nilerr // and then nobody holds one
+	}
+	if !ok || !d.isAt(f, f.Name()) {
 		f.Close()
 		return nil, errInUse
 	}

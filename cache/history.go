@@ -43,3 +43,6 @@ func (d *Dir) SetLast(id string, k Key) error {
 	}
 	return d.writeError(d.history.set(id, k, true))
 }
+
+// Recent returns the last key of all ids that the store's history knows.
+func (d *Dir) Recent() map[string]Key { return d.history.all() }

@@ -66,6 +66,18 @@ func (j *journal[K, V]) get(k K, fresh func(V, bool) bool) (V, bool) {
 	return e.value, ok
 }
 
+// all returns everything, in a map of its own.
+func (j *journal[K, V]) all() map[K]V {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	_ = j.refresh() // a file that cannot be read is an empty one
+	values := make(map[K]V, len(j.entries))
+	for k, e := range j.entries {
+		values[k] = e.value
+	}
+	return values
+}
+
 // set gives k a value in this process and, if keep is set, on disk.
 func (j *journal[K, V]) set(k K, v V, keep bool) error {
 	j.mu.Lock()

@@ -101,7 +101,7 @@ func decodePin(name string, b []byte, err error) (Pin, error) {
 	if p.Format != pinFormat {
 		return Pin{}, fmt.Errorf("it has format %d, and this version reads %d", p.Format, pinFormat)
 	}
-	p.Pin.Name = name
+	p.Name = name
 	slices.SortFunc(p.Keys, func(a, b Key) int { return slices.Compare(a[:], b[:]) })
 	return p.Pin, nil
 }

@@ -33,6 +33,7 @@ type Result struct {
 	Version    string        // of bonsai
 	Step       string        // the step that first ran it, such as "codes.body"
 	Action     string        // which action of the step, such as "layer 0 qkv codes"; may be empty
+	Transient  bool          // its blobs are dropped by a build once nothing needs them
 	Evicted    time.Time     // when the blobs were dropped to make room; zero: they were not
 }
 
@@ -55,6 +56,7 @@ type resultJSON struct {
 	Version    string    `json:"version,omitempty"`
 	Step       string    `json:"step,omitempty"`
 	Action     string    `json:"action,omitempty"`
+	Transient  bool      `json:"transient,omitempty"`
 	Evicted    time.Time `json:"evicted,omitzero"`
 	Started    time.Time `json:"started"`
 	Duration   int64     `json:"duration_ns"`
@@ -73,7 +75,7 @@ func (r Result) MarshalJSON() ([]byte, error) {
 	return json.Marshal(resultJSON{
 		Format: resultFormat, Outputs: append([]Output{}, r.Outputs...), Manifest: r.Manifest, Note: r.Note,
 		Backend: r.Backend, Version: r.Version, Started: r.Started.UTC(),
-		Step: r.Step, Action: r.Action, Evicted: r.Evicted.UTC(),
+		Step: r.Step, Action: r.Action, Transient: r.Transient, Evicted: r.Evicted.UTC(),
 		Duration: int64(r.Duration), PeakMemory: r.PeakMemory,
 	})
 }
@@ -109,7 +111,7 @@ func (r *Result) UnmarshalJSON(b []byte) error {
 	*r = Result{
 		Outputs: j.Outputs, Manifest: j.Manifest, Note: j.Note, Backend: j.Backend, Version: j.Version,
 		Started: started, Duration: time.Duration(j.Duration), PeakMemory: j.PeakMemory,
-		Step: j.Step, Action: j.Action, Evicted: evicted,
+		Step: j.Step, Action: j.Action, Transient: j.Transient, Evicted: evicted,
 	}
 	return nil
 }

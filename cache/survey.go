@@ -28,16 +28,17 @@ type Survey struct {
 
 // A Stored is one result, and what is there of its blobs.
 type Stored struct {
-	Key     Key
-	Step    string // that first ran it; "" if it was recorded before bonsai kept that
-	Action  string
-	Outputs []Output
-	There   []bool // for each output, whether its blob is in the store
-	Took    time.Duration
-	Used    time.Time // last, within an hour
-	Evicted time.Time // when blobs were dropped to make room; zero: they were not
-	Size    int64     // bytes of the result itself
-	Pins    []string  // names of the pins that keep it
+	Key       Key
+	Step      string // that first ran it; "" if it was recorded before bonsai kept that
+	Action    string
+	Outputs   []Output
+	There     []bool // for each output, whether its blob is in the store
+	Took      time.Duration
+	Transient bool      // a build drops its blobs once nothing needs them
+	Used      time.Time // last, within an hour
+	Evicted   time.Time // when blobs were dropped to make room; zero: they were not
+	Size      int64     // bytes of the result itself
+	Pins      []string  // names of the pins that keep it
 }
 
 // Bytes returns the bytes of its blobs that are there; one that it shares with other
@@ -122,7 +123,7 @@ func (d *Dir) surveyResults(ctx context.Context, s *Survey) error {
 		}
 		s.Results = append(s.Results, Stored{
 			Key: k, Step: r.Step, Action: r.Action, Outputs: r.Outputs, There: make([]bool, len(r.Outputs)),
-			Took: r.Duration, Used: fi.ModTime(), Evicted: r.Evicted, Size: fi.Size(),
+			Took: r.Duration, Transient: r.Transient, Used: fi.ModTime(), Evicted: r.Evicted, Size: fi.Size(),
 		})
 	})
 	slices.SortFunc(s.Results, func(a, b Stored) int { return slices.Compare(a.Key[:], b.Key[:]) })

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"bonsai/cache"
@@ -324,6 +325,11 @@ func (o *Options) lastID(a *Action) string { return HistoryID(o.Recipe, a.Step, 
 
 // HistoryID is what History knows an action by: renaming a recipe or a step loses the
 // reasons and nothing else.
-func HistoryID(recipe, step, name string) string {
-	return recipe + "\x00" + step + "\x00" + name
+func HistoryID(recipe, step, name string) string { return recipe + "\x00" + step + "\x00" + name }
+
+// SplitHistoryID undoes HistoryID.
+func SplitHistoryID(id string) (recipe, step, name string) {
+	recipe, rest, _ := strings.Cut(id, "\x00")
+	step, name, _ = strings.Cut(rest, "\x00")
+	return recipe, step, name
 }

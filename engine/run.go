@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"runtime/metrics"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -103,7 +104,7 @@ func (t *attempt) record(outs []cache.Output, started time.Time, memory int64) {
 	t.result = cache.Result{
 		Outputs: outs, Manifest: t.text, Note: t.report.lastNote(), Backend: t.opt.Backend,
 		Started: started, Duration: t.now().Sub(started), PeakMemory: memory, Version: t.opt.Version,
-		Step: t.action.Step, Action: t.action.Name,
+		Step: t.action.Step, Action: t.action.Name, Transient: allTransient(t.action.Outputs),
 	}
 	if err := t.opt.Store.Record(t.key, t.result); err != nil {
 		t.err = fmt.Errorf("record the result: %w", err)
@@ -111,6 +112,10 @@ func (t *attempt) record(outs []cache.Output, started time.Time, memory int64) {
 	}
 	q := query{action: t.action, opt: t.opt}
 	t.warning = errors.Join(t.dropScratch(), q.remember(t.key))
+}
+
+func allTransient(outputs []Output) bool {
+	return len(outputs) > 0 && !slices.ContainsFunc(outputs, func(o Output) bool { return !o.Transient })
 }
 
 func (t *attempt) now() time.Time {

@@ -98,7 +98,7 @@ func isUnsupported(err error) bool {
 // Links returns how many names a file has.
 func Links(fi fs.FileInfo) int {
 	if st, ok := fi.Sys().(*syscall.Stat_t); ok {
-		return int(st.Nlink) //nolint:unconvert // its type is another on other systems
+		return int(st.Nlink)
 	}
 	return 1
 }

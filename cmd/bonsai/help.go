@@ -17,7 +17,6 @@ func topics() [][2]string {
 		{"recipe", "the language, and what each block means"},
 		{"method", "how weights become ternary, and which models can"},
 		{"formats", "the files that are read and written"},
-		{"cache", "what is kept where, and what makes it run again"},
 		{"exit-codes", "what the exit status says"},
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -51,6 +52,7 @@ func commands() []command {
 		{"inspect", "look into a checkpoint, a safetensors or a GGUF file", keysOf(inspectKeys, viewKeys), 0, runInspect},
 		{"eval", "measure a model beside the one it was made of", keysOf(evalKeys, cacheKeys, viewKeys), 0, runEval},
 		{"runs", "list the builds that were, or show one", keysOf(runsKeys, viewKeys), 1, runRuns},
+		{"cache", "say what the cache holds, and what it keeps: gc, pin, ls, du …", cacheVerbKeys(), 0, runCache},
 		{"version", "print the version and what this build computes with", []string{"json"}, 0, runVersion},
 		{"help", "explain a command or a topic", nil, 1, runHelp},
 	}
@@ -121,12 +123,16 @@ func (p *program) dispatch(ctx context.Context, args []string, style *view.Style
 	if err != nil {
 		return 0, err
 	}
-	w, err := parseWords(c, args[1:])
+	c, args, err = verbOf(c, args[1:])
+	if err != nil {
+		return 0, err
+	}
+	w, err := parseWords(c, args)
 	if err != nil {
 		return 0, err
 	}
 	if w.help {
-		return exitBuilt, p.page(c.name)
+		return exitBuilt, p.page(strings.Fields(c.name)[0])
 	}
 	*style = p.style(w.choice("color", "auto", "never", "always"), p.stderr)
 	if w.err != nil {

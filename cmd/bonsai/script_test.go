@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"flag"
 	"fmt"
 	"io/fs"
@@ -10,6 +11,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -63,6 +66,8 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"model":   func(ts *testscript.TestScript, _ bool, args []string) { writeModel(t, ts, args) },
 			"replace": replace,
+			"damage":  damage,
+			"extract": extract,
 			"listing": listing,
 		},
 	})
@@ -179,4 +184,49 @@ func replace(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Fatalf("%s does not hold %q", args[0], args[1])
 	}
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(strings.Replace(text, args[1], args[2], 1)), 0o666))
+}
+
+// damage is the command damage PATH AT: it alters byte AT of the first file in PATH, and
+// leaves its times, as the decay of a disk does.
+func damage(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 2 {
+		ts.Fatalf("usage: damage PATH AT")
+	}
+	at, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	done := false
+	ts.Check(filepath.WalkDir(ts.MkAbs(args[0]), func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || done {
+			return err
+		}
+		done = true
+		fi, err := e.Info()
+		if err != nil {
+			return err
+		}
+		if err := os.Chmod(path, 0o666); err != nil {
+			return err
+		}
+		err = rewrite(path, func(b []byte) []byte {
+			b[at%len(b)] ^= 1
+			return b
+		})
+		return errors.Join(err, os.Chmod(path, fi.Mode()), os.Chtimes(path, fi.ModTime(), fi.ModTime()))
+	}))
+	if !done {
+		ts.Fatalf("%s has no file", args[0])
+	}
+}
+
+// extract is the command extract FILE PATTERN NAME: it sets a variable to what the group
+// in the pattern matches first.
+func extract(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 3 {
+		ts.Fatalf("usage: extract FILE PATTERN NAME")
+	}
+	m := regexp.MustCompile(args[1]).FindStringSubmatch(ts.ReadFile(args[0]))
+	if len(m) != 2 {
+		ts.Fatalf("%s does not match %s", args[0], args[1])
+	}
+	ts.Setenv(args[2], m[1])
 }

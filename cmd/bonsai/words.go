@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/agext/levenshtein"
 )
@@ -55,6 +56,36 @@ func commandNamed(name string) (command, error) {
 		return command{}, misused("%s= stands before the command: a command comes first, as in bonsai build %s", key, name)
 	}
 	return command{}, misused("unknown command %q%s", name, didYouMean(name, names))
+}
+
+// verbsOf returns the verbs of a command that is nothing by itself, as cache; else none.
+func verbsOf(c command) []command {
+	if c.name == "cache" {
+		return cacheVerbs()
+	}
+	return nil
+}
+
+// verbOf returns the verb of a command that args begin with, and the arguments after it.
+// A command without verbs is its own. So is one that is asked for without a verb: its
+// page tells of them.
+func verbOf(c command, args []string) (command, []string, error) {
+	verbs := verbsOf(c)
+	if verbs == nil || len(args) == 0 || strings.HasPrefix(args[0], "-") {
+		return c, args, nil
+	}
+	var names []string
+	for _, v := range verbs {
+		name := strings.TrimPrefix(v.name, c.name+" ")
+		if args[0] == name {
+			return v, args[1:], nil
+		}
+		names = append(names, name)
+	}
+	if !isBare(args[0]) {
+		return c, nil, misused("bonsai %s what? A verb comes first: %s", c.name, strings.Join(names, ", "))
+	}
+	return c, nil, misused("bonsai %s has no verb %q%s", c.name, args[0], didYouMean(args[0], names))
 }
 
 // parseWords reads the arguments after the command.
@@ -236,6 +267,20 @@ func (w *words) bytes(key string) int64 {
 		w.fail("%s=%s: %s is a size such as 16GiB or 800MB", key, v, key)
 	}
 	return n
+}
+
+// duration returns the value of a key that is a time such as 12h or 30d; 0 if it is not
+// given.
+func (w *words) duration(key string) time.Duration {
+	v, given := w.values[key]
+	if !given {
+		return 0
+	}
+	d, ok := parseAge(v)
+	if !ok {
+		w.fail("%s=%s: %s is a time such as 30d, 2w or 12h", key, v, key)
+	}
+	return d
 }
 
 // parseBytes reads a size above 0 with one of the units of SI or IEC.

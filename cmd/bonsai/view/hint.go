@@ -103,6 +103,10 @@ func buildHint(err error) string {
 			"with cache= or BONSAI_CACHE to avoid it."
 	case errors.Is(err, cache.ErrReadOnly):
 		return "Give a folder that you may write with cache= or BONSAI_CACHE."
+	case errors.Is(err, cache.ErrBundle):
+		return "Nothing of it is used. Copy the file again, or export it again: what came whole is not written twice."
+	case is[*cache.KeptError](err):
+		return "bonsai cache unpin NAME lets go of it; a build lets go when it ends."
 	case is[*cache.PinError](err):
 		return "Nothing is dropped while it is not known what a pin keeps: bonsai cache unpin NAME, and pin it again."
 	case errors.Is(err, cache.ErrCorrupt), is[*cache.FormatError](err):
