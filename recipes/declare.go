@@ -20,11 +20,13 @@ type decl struct {
 	rule       rules.Rule     // of a step
 	target     bool
 
-	uses    []use
-	value   cty.Value       // what a reference gives
-	failed  bool            // reported, or behind something that was: say no more about it
-	forEach hcl.Expression  // of a step, or nil
-	keys    map[string]bool // of the instances of a step with for_each
+	own           // of a step: what its block holds beside what the rule reads
+	body hcl.Body // what the rule reads
+
+	uses   []use
+	value  cty.Value       // what a reference gives
+	failed bool            // reported, or behind something that was: say no more about it
+	keys   map[string]bool // of the instances of a step with for_each
 }
 
 func (d *decl) address() string { return d.root + "." + d.name }
@@ -48,7 +50,9 @@ func (l *loader) declare(blocks []sourced) {
 		case b.Type == "target":
 			l.enterBlock(&decl{root: "target", block: b.Block, part: b.part, target: true})
 		case known:
-			l.enterBlock(&decl{root: b.Type, block: b.Block, part: b.part, rule: rule, forEach: forEachOf(b.Body)})
+			d := &decl{root: b.Type, block: b.Block, part: b.part, rule: rule}
+			d.own, d.body = l.ownOf(b.Body)
+			l.enterBlock(d)
 		default:
 			strange = append(strange, b)
 		}
@@ -65,7 +69,8 @@ func (l *loader) declareStrange(b sourced) {
 	l.add(mistake(b.TypeRange, "Unsupported block type",
 		"There are no blocks of type %s.%s", quote(b.Type), didYouMean(b.Type, types)))
 	l.roots[b.Type] = true
-	d := &decl{root: b.Type, at: b.DefRange, block: b.Block, part: b.part, forEach: forEachOf(b.Body)}
+	d := &decl{root: b.Type, at: b.DefRange, block: b.Block, part: b.part}
+	d.own, _ = l.ownOf(b.Body)
 	d.fail()
 	l.all = append(l.all, d)
 	if len(b.Labels) == 0 {
@@ -97,17 +102,6 @@ func (l *loader) enterBlock(d *decl) bool {
 	l.all = append(l.all, d)
 	l.nameless[d.root] = true
 	return false
-}
-
-var forEachSchema = &hcl.BodySchema{Attributes: []hcl.AttributeSchema{{Name: "for_each"}}}
-
-// forEachOf returns the expression of for_each, or nil if the body does not have it.
-func forEachOf(body hcl.Body) hcl.Expression {
-	content, _, _ := body.PartialContent(forEachSchema)
-	if a, ok := content.Attributes["for_each"]; ok {
-		return a.Expr
-	}
-	return nil
 }
 
 // checkLabel reports a block that does not have one label which references can name.

@@ -29,7 +29,7 @@ func (l *loader) add(diags ...*hcl.Diagnostic) {
 	for _, d := range withoutEchoes(diags) {
 		if key := identity(d) + d.Detail; !l.reported[key] {
 			l.reported[key] = true
-			l.diags = append(l.diags, l.settle(d))
+			l.diags = append(l.diags, withValues(l.settle(d)))
 		}
 	}
 }

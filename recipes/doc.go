@@ -151,6 +151,58 @@
 //	  weights  = each.value
 //	}
 //
+// # Conditions
+//
+// The block of any step may say what must be so. A precondition is checked when the recipe is
+// read, before anything runs. It may refer to whatever the step may, and facts(step) gives what is
+// known of a step then:
+//
+//   - checkpoint: architecture layers hidden intermediate heads vocabulary context tied tensors
+//     parameters bytes; of a GGUF file architecture layers hidden vocabulary context bytes
+//   - dataset: bytes
+//   - calibration: length blocks tokens
+//   - rotation: block widths
+//   - codes and endpoints: method damping tensors weights tokens
+//   - gguf: format file bytes tensors weights bits_per_weight, as planned
+//   - evaluation: texts
+//
+// A postcondition is about what the step made, which self stands for: self.bytes and self.sha256
+// are of its first file; self.files has the same of each, by the name of the action that makes it;
+// and self.report, by the same names, the values of those that are JSON, such as verify
+// of a gguf step and each text of an evaluation. It is checked by an action of its own, whenever a
+// target needs what the step makes; if it is not met the build fails, and places nothing.
+//
+//	checkpoint "base" { from = "./my-finetune" }
+//
+//	evaluation "final" {
+//	  against = checkpoint.base
+//
+//	  precondition {
+//	    condition     = facts(checkpoint.base).context >= 2048
+//	    error_message = "The model is too short-sighted for this recipe."
+//	  }
+//
+//	  postcondition {
+//	    condition     = self.report["stories"].model.perplexity < 20
+//	    error_message = "The model has forgotten how to tell stories."
+//	  }
+//	}
+//
+// # Resources
+//
+// The block of any step may also say what its actions get, in the place of what its rule
+// estimates. No result depends on it, so to change it runs nothing. After timeout an action is given
+// up; memory is what it needs at most; retries is how often it is tried again after a failure that
+// may pass.
+//
+//	codes "body" {
+//	  resources {
+//	    timeout = "2h"
+//	    memory  = "8GiB"
+//	    retries = 2
+//	  }
+//	}
+//
 // # The recipe block
 //
 // There may be one, and what it says is constant. requires compares the version of bonsai, as
@@ -180,6 +232,7 @@
 //   - types: can try tobool tolist tomap tonumber toset tostring
 //   - encodings: csvdecode jsondecode jsonencode
 //   - files: abspath basename dirname file fileexists
+//   - steps: facts(checkpoint.base)
 //   - environment: env("HOME"), and env("NAME", "default") if it may not be set
 //
 // # Mistakes

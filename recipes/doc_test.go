@@ -9,7 +9,9 @@ import (
 	"testing"
 
 	"github.com/hashicorp/hcl/v2"
+	"github.com/zclconf/go-cty/cty"
 
+	"bonsai/engine"
 	"bonsai/recipes"
 	"bonsai/rules"
 )
@@ -17,7 +19,7 @@ import (
 // anything is a rule for blocks of which only the language is tried.
 type anything struct{}
 
-func (anything) Expand(_ *rules.Expansion, body hcl.Body, ctx *hcl.EvalContext) (any, hcl.Diagnostics) {
+func (anything) Expand(x *rules.Expansion, body hcl.Body, ctx *hcl.EvalContext) (any, hcl.Diagnostics) {
 	attrs, _ := body.JustAttributes()
 	var diags hcl.Diagnostics
 	for name, a := range attrs {
@@ -26,7 +28,15 @@ func (anything) Expand(_ *rules.Expansion, body hcl.Body, ctx *hcl.EvalContext) 
 			diags = append(diags, more...)
 		}
 	}
-	return nil, diags
+	made := x.Graph.Add(engine.Action{Step: x.Step, Name: "stories", Op: wordOp{}, Outputs: []engine.Output{{}}})
+	return known{toy{artifact: made[0]}}, diags
+}
+
+// known is a toy with the facts that samples ask for.
+type known struct{ toy }
+
+func (known) Facts() map[string]cty.Value {
+	return map[string]cty.Value{"context": cty.NumberIntVal(4096)}
 }
 
 // anyOf returns a catalogue with the block types of c and no meaning.

@@ -78,42 +78,25 @@ func (l *loader) evaluateLocal(d *decl) {
 // A value that is refused counts as failed.
 func (l *loader) validateVariables() {
 	for _, v := range l.variables {
-		for _, b := range v.validations {
-			if !l.validate(v, b) {
+		for _, c := range v.validations {
+			if !l.validate(v, c) {
 				defer v.decl.fail() // after all were checked: validations may refer to each other's variables
 			}
 		}
 	}
 }
 
-var validationSchema = &hcl.BodySchema{Attributes: []hcl.AttributeSchema{
-	{Name: "condition", Required: true}, {Name: "error_message", Required: true},
-}}
-
 // validate checks one validation block. It answers false if the value is refused.
-func (l *loader) validate(v *variable, b *hcl.Block) bool {
-	content, diags := b.Body.Content(validationSchema)
-	l.add(diags...)
-	if diags.HasErrors() {
-		return true
+func (l *loader) validate(v *variable, c *condition) bool {
+	ctx, ok := l.scopeOfValidation(v.decl.part, c.block)
+	met, message := l.judge(c, ctx, l.add)
+	if !met && ok {
+		d := mistake(v.source, "Value refused by the recipe", "%s: %s\nThe condition is at %s.",
+			v.decl.address(), message, c.condition.Expr.Range())
+		d.Expression, d.EvalContext = c.condition.Expr, ctx
+		l.add(d)
 	}
-	ctx, ok := l.scopeOfValidation(v.decl.part, b)
-	condition, diags := content.Attributes["condition"].Expr.Value(ctx)
-	l.add(diags...)
-	message, knownMessage := l.constant(content.Attributes["error_message"], ctx)
-	if !ok || diags.HasErrors() || !knownMessage || !condition.IsKnown() {
-		return true
-	}
-	at := content.Attributes["condition"].Expr.Range()
-	met, isBool := truth(condition)
-	if !isBool {
-		l.add(mistake(at, "true or false expected", "A condition is true or false; this one is %s.",
-			condition.Type().FriendlyName()))
-	} else if !met {
-		l.add(mistake(v.source, "Value refused by the recipe", "%s: %s\nThe condition is at %s.",
-			v.decl.address(), message, at))
-	}
-	return met || !isBool
+	return met || !ok
 }
 
 // truth returns whether v is true. isBool is false if v is neither true nor false.

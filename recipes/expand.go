@@ -10,7 +10,7 @@ import (
 // expand adds the actions of a step, or of every instance of it, to the graph.
 func (l *loader) expand(d *decl) {
 	ctx, ok := l.scope(d.part, d.uses)
-	x := expansion{loader: l, decl: d, body: d.block.Body, sound: ok && !d.failed, reported: map[string]bool{}}
+	x := expansion{loader: l, decl: d, body: d.body, sound: ok && !d.failed, reported: map[string]bool{}}
 	d.failed = !x.sound
 	if d.forEach == nil {
 		d.value = x.one(d.address(), ctx)
@@ -35,6 +35,11 @@ type expansion struct {
 // one expands a block or an instance of it and returns the reference to it.
 func (x *expansion) one(address string, ctx *hcl.EvalContext) cty.Value {
 	l := x.loader
+	if !x.admit(address, ctx) {
+		x.decl.failed = true
+		return rules.Unknown()
+	}
+	from := l.recipe.Graph.Len()
 	value, diags := x.decl.rule.Expand(&rules.Expansion{
 		Graph: l.recipe.Graph,
 		Step:  address,
@@ -50,7 +55,11 @@ func (x *expansion) one(address string, ctx *hcl.EvalContext) cty.Value {
 		return rules.Unknown()
 	}
 	l.add(diags...) // warnings
-	return l.keep(&Step{Address: address, Value: value, Range: x.decl.at})
+	x.provide(from, ctx)
+	s := &Step{Address: address, Value: value, Range: x.decl.at}
+	ref := l.keep(s)
+	x.check(s, ctx)
+	return ref
 }
 
 // keep makes s a step and a target of the recipe and returns the reference to it.
@@ -58,7 +67,7 @@ func (l *loader) keep(s *Step) cty.Value {
 	ref := rules.Reference(s.Value)
 	l.steps[ref.EncapsulatedValue()] = s
 	l.recipe.Steps = append(l.recipe.Steps, s)
-	l.recipe.Targets[s.Address] = &Target{Name: s.Address, Steps: []*Step{s}, Range: s.Range}
+	l.recipe.Targets[s.Address] = &Target{recipe: l.recipe, Name: s.Address, Steps: []*Step{s}, Range: s.Range}
 	return ref
 }
 
@@ -70,7 +79,6 @@ func (x *expansion) each(ctx *hcl.EvalContext) cty.Value {
 		x.decl.failed = true
 		return cty.DynamicVal
 	}
-	_, x.body, _ = x.body.PartialContent(forEachSchema)
 	x.decl.keys = map[string]bool{}
 	refs := map[string]cty.Value{}
 	first := len(x.loader.recipe.Steps)
@@ -83,7 +91,7 @@ func (x *expansion) each(ctx *hcl.EvalContext) cty.Value {
 		refs[key] = x.one(x.decl.address()+"["+quote(key)+"]", instance)
 	}
 	x.loader.recipe.Targets[x.decl.address()] = &Target{
-		Name: x.decl.address(), Steps: x.loader.recipe.Steps[first:], Range: x.decl.at,
+		recipe: x.loader.recipe, Name: x.decl.address(), Steps: x.loader.recipe.Steps[first:], Range: x.decl.at,
 	}
 	if len(refs) == 0 {
 		return cty.MapValEmpty(rules.Unknown().Type())

@@ -61,7 +61,7 @@ func functions(dir string, lookupEnv func(string) (string, bool), saw func(rules
 
 		// Encodings, files and the environment.
 		"abspath": absFunc(dir), "basename": textFunc(path.Base), "csvdecode": stdlib.CSVDecodeFunc, "dirname": textFunc(path.Dir),
-		"env": envFunc(lookupEnv), "file": fileFunc(dir, saw), "fileexists": fileExistsFunc(dir, saw),
+		"env": envFunc(lookupEnv), "facts": factsFunc(), "file": fileFunc(dir, saw), "fileexists": fileExistsFunc(dir, saw),
 		"jsondecode": bounded(stdlib.JSONDecodeFunc), "jsonencode": plain(stdlib.JSONEncodeFunc),
 	}
 }

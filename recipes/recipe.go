@@ -1,6 +1,8 @@
 package recipes
 
 import (
+	"slices"
+
 	"github.com/hashicorp/hcl/v2"
 	"github.com/zclconf/go-cty/cty/function"
 
@@ -37,6 +39,8 @@ type Recipe struct {
 	Targets map[string]*Target // the declared ones, and one for every step by its address
 
 	Files map[string]*hcl.File // by name, for the source lines of diagnostics
+
+	checks map[*engine.Artifact][]*engine.Artifact // what postconditions of its step make, by an artifact
 }
 
 // A Step is one block, or one instance of a block with for_each.
@@ -46,8 +50,10 @@ type Step struct {
 	Range   hcl.Range
 }
 
-// Artifacts returns what a target of the step builds.
-func (s *Step) Artifacts() []*engine.Artifact {
+// Artifacts returns what the step makes.
+func (s *Step) Artifacts() []*engine.Artifact { return s.made() }
+
+func (s *Step) made() []*engine.Artifact {
 	if v, ok := s.Value.(interface{ Artifacts() []*engine.Artifact }); ok {
 		return v.Artifacts()
 	}
@@ -71,9 +77,12 @@ type Target struct {
 	Steps       []*Step
 	Declared    bool // by a target block, not the name of a step
 	Range       hcl.Range
+
+	recipe *Recipe
 }
 
-// Artifacts returns what the target builds, each artifact once.
+// Artifacts returns what the target builds, each artifact once: what its steps make, and
+// what checks the postconditions of all steps that it needs.
 func (t *Target) Artifacts() []*engine.Artifact {
 	var all []*engine.Artifact
 	seen := map[*engine.Artifact]bool{}
@@ -85,7 +94,36 @@ func (t *Target) Artifacts() []*engine.Artifact {
 			}
 		}
 	}
-	return all
+	return append(all, t.recipe.checksOf(all)...)
+}
+
+// checksOf returns what checks the steps that artifacts are made by and from.
+func (r *Recipe) checksOf(want []*engine.Artifact) (checks []*engine.Artifact) {
+	if len(r.checks) == 0 {
+		return nil // as nearly always: nothing is to be walked
+	}
+	seen := map[*engine.Artifact]bool{}
+	for _, a := range want {
+		seen[a] = true
+	}
+	for next := slices.Clone(want); len(next) > 0; {
+		a := next[0]
+		next = next[1:]
+		action, _ := a.Action()
+		for _, in := range action.In {
+			if !seen[in] {
+				seen[in] = true
+				next = append(next, in)
+			}
+		}
+		for _, c := range r.checks[a] {
+			if !seen[c] {
+				seen[c] = true
+				checks = append(checks, c)
+			}
+		}
+	}
+	return checks
 }
 
 // A TargetError is a request for a target that the recipe does not have.
@@ -185,6 +223,7 @@ func newLoader(opt Options) *loader {
 			Graph:    new(engine.Graph),
 			Targets:  map[string]*Target{},
 			Files:    map[string]*hcl.File{},
+			checks:   map[*engine.Artifact][]*engine.Artifact{},
 		},
 	}
 	for name := range opt.Catalogue {

@@ -22,9 +22,15 @@ func (l *loader) link(d *decl) {
 		return // a variable refers to nothing; validations come after all values
 	}
 	for _, t := range d.traversals() {
-		if t.RootName() != "each" {
+		switch root := t.RootName(); {
+		case root == "self" && d.rule != nil && isIn(d.postconditions, t.SourceRange()):
+		case root == "self" && d.rule != nil:
+			l.add(mistake(t.SourceRange(), "Reference outside a postcondition",
+				"self stands for what a step made, in the postcondition blocks of its block."))
+			d.uses = append(d.uses, standIn("self", "", t))
+		case root != "each":
 			d.uses = append(d.uses, l.resolve(t))
-		} else if d.forEach == nil || d.forEach.Range().Overlaps(t.SourceRange()) {
+		case d.forEach == nil || d.forEach.Range().Overlaps(t.SourceRange()):
 			l.add(mistake(t.SourceRange(), "Reference outside for_each",
 				"each.key and each.value stand for one element of for_each, in the other attributes of its block."))
 			d.uses = append(d.uses, standIn("each", "", t))

@@ -39,7 +39,7 @@ type Function struct {
 // Describe returns what recipes may hold whose steps have the rules of a catalogue. A rule
 // that does not describe itself has an empty schema.
 func Describe(catalogue rules.Catalogue) Language {
-	l := Language{Steps: describe("", stepSchema, stepDocs()), Functions: describeFunctions()}
+	l := Language{Steps: stepLanguage(), Functions: describeFunctions()}
 	l.Variables = []rules.Attribute{
 		{Name: "each.key", Type: "string", Doc: "The key of the element of for_each, or the element itself in a set."},
 		{Name: "each.value", Type: "any", Doc: "The element of for_each."},
@@ -75,19 +75,36 @@ func (l Language) Function(name string) *Function {
 	return nil
 }
 
-// stepSchema is what any step may hold beside what its rule reads.
-var stepSchema = forEachSchema
-
 // docs say of each name in a body's schema what the schema does not.
 type docs map[string]rules.Attribute
 
-func stepDocs() docs {
-	return docs{"for_each": {Type: "any", Doc: "A map, an object or a set of texts: the block makes one step for each element."}}
+func stepLanguage() rules.Schema {
+	s := describe("", stepSchema, docs{
+		"for_each": {Type: "any", Doc: "A map, an object or a set of texts: the block makes one step for each element."},
+	})
+	condition := func(doc, about string) rules.Schema {
+		return describe(doc, conditionSchema, docs{
+			"condition":     {Type: "bool", Doc: about},
+			"error_message": {Type: "string", Doc: "What to say when it is not."},
+		})
+	}
+	s.Blocks = []rules.Nested{
+		{Type: "precondition", Several: true, Schema: condition("Refuses the recipe unless a condition is met.",
+			"What must be true before anything runs; facts(checkpoint.base) is what is known of a step then.")},
+		{Type: "postcondition", Several: true, Schema: condition("Fails the build unless what the step made meets a condition.",
+			"What must be true of self: bytes, sha256, files and report.")},
+		{Type: "resources", Schema: describe("Says what the actions of the step get; no result depends on it.", resourcesSchema, docs{
+			"timeout": {Type: "string", Absent: "none", Doc: "The time after which an action is given up, such as \"2h\"."},
+			"memory":  {Type: "string", Absent: "what the rule estimates", Doc: "The memory that an action needs at most, such as \"8GiB\"."},
+			"retries": {Type: "integer", Default: "0", Range: "0 to 100", Doc: "How often an action is tried again after a temporary failure."},
+		})},
+	}
+	return s
 }
 
 // ownBlocks are the blocks that are the language's, not a rule's.
 func ownBlocks() []BlockType {
-	validation := describe("Refuses values that do not meet a condition.", validationSchema, docs{
+	validation := describe("Refuses values that do not meet a condition.", conditionSchema, docs{
 		"condition":     {Type: "bool", Doc: "What must be true; it refers to variables."},
 		"error_message": {Type: "string", Doc: "What to say when it is not."},
 	})
@@ -211,6 +228,7 @@ func functionDocs() map[string]string {
 		"endswith":    "Returns whether a text ends with another.",
 		"jsondecode":  "Returns the value that a JSON text is.",
 		"tonumber":    "Returns a number, given it or its text.",
+		"facts":       "Returns what is known of a step before anything runs.",
 		"env":         "Returns the value of an environment variable or, if that is not set, the default.",
 		"file":        "Returns the text of a file, whose path is relative to the recipe's folder.",
 		"fileexists":  "Returns whether there is a file or folder at a path.",

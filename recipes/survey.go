@@ -36,9 +36,14 @@ type Use struct {
 // the survey holds what could be found out.
 func Examine(files []File, opt Options) (*Survey, hcl.Diagnostics) {
 	l := load(files, opt)
-	validations := map[*decl][]*hcl.Block{}
+	more := map[*decl][]hcl.Traversal{} // references that are not among the uses of a declaration
 	for _, v := range l.variables {
-		validations[v.decl] = v.validations
+		for _, c := range v.validations {
+			more[v.decl] = append(more[v.decl], traversalsOf(c.block.Body)...)
+		}
+		if s, ok := l.settings[v.decl.name]; ok {
+			more[v.decl] = append(more[v.decl], s.attribute.Expr.Variables()...)
+		}
 	}
 	s := &Survey{}
 	for _, d := range l.all {
@@ -52,11 +57,9 @@ func Examine(files []File, opt Options) (*Survey, hcl.Diagnostics) {
 		for _, u := range d.uses {
 			declared.Uses = append(declared.Uses, Use{u.root + "." + u.name, u.at})
 		}
-		for _, b := range validations[d] {
-			for _, t := range traversalsOf(b.Body) {
-				if name, ok := attribute(t, 1); ok {
-					declared.Uses = append(declared.Uses, Use{t.RootName() + "." + name, t.SourceRange()})
-				}
+		for _, t := range more[d] {
+			if name, ok := attribute(t, 1); ok {
+				declared.Uses = append(declared.Uses, Use{t.RootName() + "." + name, t.SourceRange()})
 			}
 		}
 		s.Declared = append(s.Declared, declared)

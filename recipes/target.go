@@ -14,7 +14,7 @@ func (l *loader) build(d *decl) {
 	ctx, _ := l.scope(d.part, d.uses)
 	content, diags := d.block.Body.Content(targetSchema)
 	l.add(diags...)
-	t := &Target{Name: d.name, Declared: true, Range: d.at}
+	t := &Target{recipe: l.recipe, Name: d.name, Declared: true, Range: d.at}
 	if a, ok := content.Attributes["steps"]; ok {
 		l.readSteps(t, a, ctx)
 	}

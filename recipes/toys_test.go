@@ -20,7 +20,14 @@ func toys() rules.Catalogue {
 }
 
 // A toy is the value of a step of either rule.
-type toy struct{ artifact *engine.Artifact }
+type toy struct {
+	artifact *engine.Artifact
+	letters  int
+}
+
+func (t toy) Facts() map[string]cty.Value {
+	return map[string]cty.Value{"letters": cty.NumberIntVal(int64(t.letters))}
+}
 
 func (t toy) Artifacts() []*engine.Artifact { return []*engine.Artifact{t.artifact} }
 func (t toy) FileName() string              { return "toy.txt" }
@@ -40,7 +47,7 @@ func (wordRule) Expand(x *rules.Expansion, body hcl.Body, ctx *hcl.EvalContext) 
 	if diags.HasErrors() {
 		return nil, diags
 	}
-	return toy{add(x, wordOp{Text: block.Text, Times: block.Times}, nil)}, nil
+	return toy{add(x, wordOp{Text: block.Text, Times: block.Times}, nil), len(block.Text)}, nil
 }
 
 type joinRule struct{}
@@ -67,7 +74,7 @@ func (joinRule) Expand(x *rules.Expansion, body hcl.Body, ctx *hcl.EvalContext) 
 	if diags.HasErrors() {
 		return nil, diags
 	}
-	return toy{add(x, joinOp{Separator: block.Separator}, in)}, nil
+	return toy{artifact: add(x, joinOp{Separator: block.Separator}, in)}, nil
 }
 
 // toysOf returns the artifacts of the toys that expr refers to: one, or a collection.

@@ -16,7 +16,7 @@ type variable struct {
 	defaults    *typeexpr.Defaults // of optional attributes in the type; may be nil
 	byDefault   *given             // nil: it has to be given
 	nullable    bool
-	validations []*hcl.Block
+	validations []*condition
 	source      hcl.Range // of its value
 	assigned    bool      // its value was looked for
 }
@@ -39,7 +39,7 @@ func (l *loader) declareVariable(b sourced) {
 	content, diags := b.Body.Content(variableSchema)
 	l.add(diags...)
 	v.decl.failed = !named || diags.HasErrors()
-	v.validations = content.Blocks
+	v.validations = l.conditionsIn(content.Blocks)
 	attrs := content.Attributes
 	l.readDescription(v, attrs["description"])
 	l.readNullable(v, attrs["nullable"])

@@ -18,6 +18,8 @@ type Checkpoint struct {
 	Config *model.Config
 	Dir    string
 
+	bytes int64 // of the weights
+
 	config, generation         *engine.Artifact // generation may be nil
 	tokenizer, tokenizerConfig *engine.Artifact // either may be nil
 	template                   *engine.Artifact // chat_template.jinja, or nil
@@ -141,6 +143,11 @@ func (c *Checkpoint) openShards(g *engine.Graph) error {
 	have := map[string][]int64{}
 	for _, t := range set.Tensors() {
 		have[t.Name] = t.Shape
+		size, err := safetensors.Spec{Name: t.Name, DType: t.DType, Shape: t.Shape}.Size()
+		if err != nil {
+			return err
+		}
+		c.bytes += size
 		if _, err := set.File(t.Name); err != nil {
 			return err
 		}

@@ -11,7 +11,10 @@ import (
 )
 
 // A Dataset is the value of a dataset step: documents of text.
-type Dataset struct{ documents *engine.Artifact }
+type Dataset struct {
+	bytes     int64 // of the file of text
+	documents *engine.Artifact
+}
 
 // Kind says in a diagnostic what this is.
 func (*Dataset) Kind() string { return "a dataset" }
@@ -72,7 +75,7 @@ func (datasetRule) Expand(x *Expansion, body hcl.Body, ctx *hcl.EvalContext) (an
 		return nil, diags
 	}
 	in := []*engine.Artifact{x.Graph.Source(path)}
-	return &Dataset{documents: x.add("", op, work{}, in, engine.Output{Size: size})[0]}, diags
+	return &Dataset{bytes: size, documents: x.add("", op, work{}, in, engine.Output{Size: size})[0]}, diags
 }
 
 // fileSize returns the size of a file in bytes, or what is wrong with its path.

@@ -16,7 +16,8 @@ import (
 type File struct {
 	Config *model.Config
 
-	file *engine.Artifact
+	bytes int64
+	file  *engine.Artifact
 }
 
 // Kind says in a diagnostic what this is.
@@ -40,7 +41,7 @@ func openFile(x *Expansion, path string, at hcl.Range) (*File, hcl.Diagnostics) 
 	if err != nil {
 		return nil, hcl.Diagnostics{problem(at, "Unusable checkpoint", "%v.", err)}
 	}
-	return &File{Config: c, file: x.Graph.Source(path)}, nil
+	return &File{Config: c, bytes: size, file: x.Graph.Source(path)}, nil
 }
 
 func readConfig(r io.ReaderAt, size int64, path string) (*model.Config, error) {

@@ -42,6 +42,11 @@ func (t *Toy) Artifacts() []*engine.Artifact { return []*engine.Artifact{t.artif
 // FileName returns its name in a target's folder.
 func (t *Toy) FileName() string { return t.name }
 
+// Facts implements rules.Factual.
+func (t *Toy) Facts() map[string]cty.Value {
+	return map[string]cty.Value{"bytes": cty.NumberIntVal(t.artifact.Output().Size), "file": cty.StringVal(t.name)}
+}
+
 // fileRule makes a file of the user's a step.
 type fileRule struct{}
 
