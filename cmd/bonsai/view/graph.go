@@ -197,7 +197,7 @@ func oneLine(name string) string {
 
 // writeDot writes the language of Graphviz.
 func writeDot(b *strings.Builder, g *Graph) {
-	fmt.Fprintf(b, "digraph %s {\n", dotText("bonsai "+g.Title))
+	fmt.Fprintf(b, "digraph %s {\n", dotText(oneLine("bonsai "+g.Title)))
 	b.WriteString("  rankdir=TB;\n  node [shape=box, style=\"rounded,filled\", fontname=\"sans-serif\", fontsize=11];\n")
 	colors := map[string]string{
 		"run": "#c8ecd0", "maybe": "#fce8b2", "hit": "#e8eaed", Unneeded: "#ffffff", "file": "#dbe9fb",

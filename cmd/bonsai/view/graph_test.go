@@ -172,9 +172,9 @@ func TestBoxesDoNotOverlap(t *testing.T) {
 func FuzzWriteGraph(f *testing.F) {
 	for _, name := range []string{
 		"a", `codes.body["x"]`, `back\slash\N`, "new\nline", `<b>&amp;</b>`, "#quot; `x` ", "--> b1", "ends]:::run", "ü 漢字 🌳",
-		"\x00\x1b[2J\u2028", `"];}`, "\xff\xfe", "%s%d", "]]>", "'\"'", "",
+		"\x00\x1b[2J\u2028", `"];}`, "\xff\xfe", "\x8e", "%s%d", "]]>", "'\"'", "",
 	} {
-		f.Add(name, "x", `y"z`)
+		f.Add(name, "x", name+`y"z`)
 	}
 	f.Fuzz(func(t *testing.T, a, b, title string) {
 		g := someGraph(a, b)
