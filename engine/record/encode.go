@@ -25,6 +25,7 @@ type headJSON struct {
 type restJSON struct {
 	Actions  []Action  `json:"actions,omitempty"`
 	Hits     *hitsJSON `json:"hits,omitempty"`
+	Waits    []HitWait `json:"hit_waits,omitempty"`
 	Reads    []Read    `json:"reads,omitempty"`
 	Warnings []Warning `json:"warnings,omitempty"`
 	Memory   []Sample  `json:"memory,omitempty"`
@@ -54,7 +55,7 @@ func Encode(r *Run) ([]byte, error) {
 	enc.SetEscapeHTML(false)
 	for _, v := range []any{
 		headJSON{format, r.Head},
-		restJSON{r.Actions, columns(r.Hits), r.Reads, r.Warnings, r.Memory, r.Critical},
+		restJSON{r.Actions, columns(r.Hits), r.Waits, r.Reads, r.Warnings, r.Memory, r.Critical},
 	} {
 		if err := enc.Encode(v); err != nil {
 			return nil, fmt.Errorf("record of the run: %w", err)
@@ -122,7 +123,7 @@ func Decode(b []byte) (*Run, error) {
 	if err := rest.check(); err != nil {
 		return nil, err
 	}
-	return &Run{head, rest.Actions, hits, rest.Reads, rest.Warnings, rest.Memory, rest.Critical}, nil
+	return &Run{head, rest.Actions, hits, rest.Waits, rest.Reads, rest.Warnings, rest.Memory, rest.Critical}, nil
 }
 
 // check returns an error if an index is out of range.

@@ -20,6 +20,7 @@ const (
 	Built       Outcome = "built"
 	Failed      Outcome = "failed"
 	Interrupted Outcome = "interrupted"
+	Retried     Outcome = "retried" // of an action alone: it failed, and was tried again
 )
 
 // A Head says what a run was and what came of it. It is read without the rest.
@@ -52,8 +53,9 @@ func (h *Head) Took() time.Duration { return max(0, h.Ended.Sub(h.Began)) }
 // A Run is the record of one build.
 type Run struct {
 	Head
-	Actions  []Action  // that ran, or began to, in the order they started
+	Actions  []Action  // that ran, or began to, in the order they started: each try by itself
 	Hits     []Hit     // that were up to date, in the order they were found
+	Waits    []HitWait // for other processes, which made them hits
 	Reads    []Read    // sources that took long to hash
 	Warnings []Warning // in order
 	Memory   []Sample  // of the process, in order of time
@@ -103,6 +105,13 @@ type Wait struct {
 	Holder string        `json:"holder"`
 	From   time.Duration `json:"from_ns"`
 	To     time.Duration `json:"to_ns"`
+}
+
+// A HitWait is a wait for another process that made the action a hit.
+type HitWait struct {
+	Step string `json:"step"`
+	Name string `json:"action,omitempty"`
+	Wait
 }
 
 // A Hit is an action that was up to date.

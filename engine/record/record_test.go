@@ -146,6 +146,8 @@ func TestRecordOfAnInterruption(t *testing.T) {
 	r.Event(engine.Waiting{Step: "b", Key: cache.Key{2}, Holder: "process 7"})
 	r.Event(engine.Started{Step: "b", Key: cache.Key{2}})
 	r.Event(engine.Failed{Step: "b", Key: cache.Key{2}, Err: context.Canceled})
+	r.Event(engine.Waiting{Step: "c", Key: cache.Key{3}, Holder: "process 8"})
+	r.Event(engine.Finished{Step: "c", Key: cache.Key{3}, Hit: true})
 	run := r.Finish(nil, fmt.Errorf("interrupted: %w", context.Canceled))
 	if run.Outcome != record.Interrupted || run.Failed != 0 {
 		t.Errorf("%+v", run.Head)
@@ -158,8 +160,30 @@ func TestRecordOfAnInterruption(t *testing.T) {
 	if w := run.Actions[1].Waits; len(w) != 1 || w[0].Holder != "process 7" || w[0].To <= w[0].From {
 		t.Errorf("waits %+v", w)
 	}
+	if w := run.Waits; len(w) != 1 || w[0].Step != "c" || w[0].Holder != "process 8" || w[0].To <= w[0].From {
+		t.Errorf("waits of hits %+v", w)
+	}
 	if run.Actions[0].Lane == run.Actions[1].Lane {
 		t.Errorf("two actions at once are in lane %d", run.Actions[0].Lane)
+	}
+}
+
+// Each try of an action is one of the run, with the times that the events say.
+func TestRecordOfTries(t *testing.T) {
+	now := clock()
+	r := record.NewRecorder(now, record.Head{}, nil)
+	at := func(s int) time.Time { return time.Date(2026, 12, 1, 2, 0, 1+s, 0, time.UTC) }
+	r.Event(engine.Started{Step: "a", Key: cache.Key{1}, Pool: "gpu", Try: 1, Time: at(1)})
+	r.Event(engine.Retried{Step: "a", Key: cache.Key{1}, Err: errors.New("no network"), Time: at(3)})
+	r.Event(engine.Started{Step: "a", Key: cache.Key{1}, Pool: "gpu", Try: 2, Time: at(10)})
+	r.Event(engine.Finished{Step: "a", Key: cache.Key{1}, Time: at(15)})
+	run := r.Finish(nil, nil)
+	want := []record.Action{
+		{Step: "a", Key: cache.Key{1}, Outcome: record.Retried, Error: "no network", From: time.Second, To: 3 * time.Second, Pool: "gpu"},
+		{Step: "a", Key: cache.Key{1}, Outcome: record.Built, From: 10 * time.Second, To: 15 * time.Second, Pool: "gpu"},
+	}
+	if !reflect.DeepEqual(run.Actions, want) || run.Ran != 1 || run.Failed != 0 || run.Outcome != record.Built {
+		t.Errorf("%+v of %+v", run.Actions, run.Head)
 	}
 }
 

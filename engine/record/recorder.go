@@ -85,6 +85,10 @@ func (r *Recorder) Event(e engine.Event) {
 		r.finished(e)
 	case engine.Failed:
 		r.failed(e)
+	case engine.Retried:
+		if a := r.end(e.Key, Retried, e.Time); a != nil {
+			a.Error = e.Err.Error()
+		}
 	case engine.Warned:
 		if len(r.run.Warnings) < mostWarnings {
 			w := Warning{Step: e.Step, Name: e.Name, Text: e.Err.Error(), At: r.since(time.Time{})}
@@ -110,7 +114,7 @@ func (r *Recorder) hashing(e engine.Hashing) {
 func (r *Recorder) started(e engine.Started) {
 	a := Action{
 		Step: e.Step, Name: e.Name, Key: e.Key, Outcome: Interrupted,
-		Reasons: Reasons(e.Reasons), From: r.since(e.Time), Estimate: e.Estimate, Lane: r.takeLane(),
+		Reasons: Reasons(e.Reasons), From: r.since(e.Time), Estimate: e.Estimate, Pool: e.Pool, Lane: r.takeLane(),
 	}
 	r.endWait(&a, a.From)
 	r.open[e.Key] = len(r.run.Actions)
@@ -133,7 +137,7 @@ func (r *Recorder) takeLane() int {
 func (r *Recorder) waits(e engine.Waiting) {
 	name := engine.Action{Step: e.Step, Name: e.Name}.String()
 	if _, already := r.waiting[name]; !already {
-		r.waiting[name] = Wait{Holder: e.Holder, From: r.since(time.Time{})}
+		r.waiting[name] = Wait{Holder: e.Holder, From: r.since(e.Time)}
 	}
 }
 
@@ -153,10 +157,14 @@ func (r *Recorder) finished(e engine.Finished) {
 		r.run.Head.Hits++
 		r.run.Saved += e.Result.Duration.Seconds()
 		r.run.Hits = append(r.run.Hits, Hit{e.Step, e.Name, e.Key})
-		delete(r.waiting, engine.Action{Step: e.Step, Name: e.Name}.String())
+		a := Action{Step: e.Step, Name: e.Name}
+		r.endWait(&a, r.since(e.Time))
+		for _, w := range a.Waits {
+			r.run.Waits = append(r.run.Waits, HitWait{e.Step, e.Name, w})
+		}
 		return
 	}
-	a := r.end(e.Key, Built, time.Time{})
+	a := r.end(e.Key, Built, e.Time)
 	if a == nil {
 		return
 	}
@@ -174,9 +182,9 @@ func (r *Recorder) failed(e engine.Failed) {
 	if errors.Is(e.Err, context.Canceled) {
 		outcome = Interrupted
 	}
-	a := r.end(e.Key, outcome, time.Time{})
+	a := r.end(e.Key, outcome, e.Time)
 	if a == nil { // it could not start
-		at := r.since(time.Time{})
+		at := r.since(e.Time)
 		r.run.Actions = append(r.run.Actions, Action{Step: e.Step, Name: e.Name, Key: e.Key, Outcome: outcome, From: at, To: at})
 		a = &r.run.Actions[len(r.run.Actions)-1]
 	}

@@ -164,6 +164,10 @@ func waits(r *record.Run) (n int, total time.Duration) {
 		}
 		n += min(1, len(a.Waits))
 	}
+	for _, w := range r.Waits {
+		total += w.To - w.From
+		n++
+	}
 	return n, total
 }
 
@@ -227,11 +231,12 @@ func runJSON(r *record.Run) headed {
 		Actions  []record.Action  `json:"actions"`
 		UpToDate []action         `json:"up_to_date"`
 		Critical []int            `json:"critical"`
+		Waits    []record.HitWait `json:"hit_waits"`
 		Reads    []record.Read    `json:"reads"`
 		Warnings []record.Warning `json:"warnings"`
 		Memory   []record.Sample  `json:"memory"`
 	}{
 		r.Head, r.Took().Seconds(), append([]record.Action{}, r.Actions...), hits, append([]int{}, r.Critical...),
-		append([]record.Read{}, r.Reads...), append([]record.Warning{}, r.Warnings...), append([]record.Sample{}, r.Memory...),
+		append([]record.HitWait{}, r.Waits...), append([]record.Read{}, r.Reads...), append([]record.Warning{}, r.Warnings...), append([]record.Sample{}, r.Memory...),
 	}}
 }

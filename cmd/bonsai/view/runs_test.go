@@ -33,6 +33,7 @@ func someRun() *record.Run {
 			{Step: "mix.b", Outcome: record.Failed, From: 6 * second, To: 9 * second, Error: "no \x1b[31mroom", Follows: 1},
 		},
 		Hits:     []record.Hit{{Step: "file.in", Key: cache.Key{9}}},
+		Waits:    []record.HitWait{{Step: "mix.c", Wait: record.Wait{Holder: "process 8", From: time.Second, To: 3 * time.Second}}},
 		Warnings: []record.Warning{{Step: "mix.a", Text: "it is slow"}},
 		Reads:    []record.Read{{Path: `weights "1".bin`, Size: 1 << 30, From: 0, To: second}},
 		Memory:   []record.Sample{{At: second, Bytes: 1 << 28}, {At: 2 * second, Bytes: 1 << 29}},
@@ -80,7 +81,7 @@ written  3.0 MiB
 saved    1 h 02 min by hits
 busy     9.0 s of actions, 0.9 at once on average
 memory   512.0 MiB at most
-waited   2.0 s for other builds, by 1 action
+waited   4.0 s for other builds, by 2 actions
 
 slowest
       5.0 s  codes.body layer 0 qkv                   relative error 0.279
@@ -139,7 +140,7 @@ func TestWriteTrace(t *testing.T) {
 	if err := view.WriteTrace(&b, someRun()); err != nil {
 		t.Fatal(err)
 	}
-	checkTrace(t, b.Bytes(), 7)
+	checkTrace(t, b.Bytes(), 8)
 	for _, want := range []string{`"longest chain"`, `"holder":"process 7"`, `"because":"seed: 1 → 2"`, `"ph":"C"`, `hash weights \"1\".bin`} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("the trace has no %s:\n%s", want, b.String())
@@ -200,7 +201,7 @@ func checkTrace(t *testing.T, text []byte, spans int) {
 // A thousand actions of which many overlap are on as many rows as ran at once.
 func TestTraceOfManyActions(t *testing.T) {
 	r := someRun()
-	r.Actions, r.Critical, r.Reads = nil, nil, nil
+	r.Actions, r.Critical, r.Reads, r.Waits = nil, nil, nil, nil
 	for i := range 1000 {
 		from := time.Duration(i/4) * time.Millisecond
 		r.Actions = append(r.Actions, record.Action{

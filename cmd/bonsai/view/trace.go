@@ -56,6 +56,11 @@ func WriteTrace(w io.Writer, r *record.Run) error {
 			}})
 		}
 	}
+	for _, wait := range r.Waits {
+		waits = append(waits, span{wait.From, wait.To, traceEvent{
+			Name: label(wait.Step, wait.Name), Category: "wait", Args: map[string]any{"holder": wait.Holder},
+		}})
+	}
 	for _, i := range r.Critical {
 		chain = append(chain, actionSpan(&r.Actions[i]))
 	}

@@ -136,6 +136,7 @@ func statusWord(p palette, status string) string {
 	words := map[string]string{
 		engine.Hit.String(): "up to date", engine.Run.String(): "will run", engine.Maybe.String(): "may run",
 		Unneeded: "not needed", string(record.Built): "ran", string(record.Failed): "failed", string(record.Interrupted): "stopped",
+		string(record.Retried): "retried",
 	}
 	text := fmt.Sprintf("%-10s", words[status])
 	switch status {
