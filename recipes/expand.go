@@ -59,6 +59,7 @@ func (x *expansion) one(address string, ctx *hcl.EvalContext) cty.Value {
 	s := &Step{Address: address, Value: value, Range: x.decl.at}
 	ref := l.keep(s)
 	x.check(s, ctx)
+	x.resolve(ctx)
 	return ref
 }
 

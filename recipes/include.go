@@ -11,8 +11,6 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty/function"
-
-	"bonsai/rules"
 )
 
 // A part is one of the recipes that are read together: the one that was asked for, or one
@@ -92,7 +90,7 @@ func (l *loader) partLost() { l.nameless[""], l.variablesLost = true, true }
 func (l *loader) open(from string, by *part) (files []File, p *part, wrong string) {
 	path := under(by.dir, from)
 	p = &part{name: from, outer: by}
-	files, dir, err := readReported(path, l.opt.Saw)
+	files, dir, err := read(path, l.opt.Saw)
 	if errors.Is(err, fs.ErrNotExist) {
 		if files, err = Builtin(from); err != nil {
 			return nil, nil, fmt.Sprintf("There is no file or folder %s, and %s is not built in.%s Built in are: %s. "+
@@ -106,19 +104,6 @@ func (l *loader) open(from string, by *part) (files []File, p *part, wrong strin
 	}
 	p.id, p.dir, p.functions = identityOf(files), dir, l.functionsIn(dir)
 	return files, p, ""
-}
-
-// readReported is Read, reported.
-func readReported(path string, saw func(rules.Read)) (files []File, dir string, err error) {
-	saw(rules.Read{Kind: rules.FileStat, Name: path})
-	files, dir, err = Read(path)
-	if err != nil || dir == path {
-		saw(rules.Read{Kind: rules.FolderList, Name: path})
-	}
-	for _, f := range files {
-		saw(rules.Read{Kind: rules.FileRead, Name: f.Name})
-	}
-	return files, dir, err
 }
 
 // identityOf returns what tells the recipe of these files from others.

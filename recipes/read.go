@@ -8,6 +8,8 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+
+	"bonsai/rules"
 )
 
 // A File is one file of a recipe or of values of variables.
@@ -20,6 +22,12 @@ type File struct {
 // or one file. It also returns the folder that relative paths in it start from.
 // It returns an error if there is no such file or no recipe in the folder.
 func Read(path string) (files []File, dir string, err error) {
+	return read(path, func(rules.Read) {})
+}
+
+// read is Read that tells saw what it is about to look at.
+func read(path string, saw func(rules.Read)) (files []File, dir string, err error) {
+	saw(rules.Read{Kind: rules.FileStat, Name: path})
 	stat, err := os.Stat(path)
 	if err != nil {
 		return nil, "", fmt.Errorf("read recipe: %w", err)
@@ -27,11 +35,13 @@ func Read(path string) (files []File, dir string, err error) {
 	names, dir := []string{path}, filepath.Dir(path)
 	if stat.IsDir() {
 		dir = path
+		saw(rules.Read{Kind: rules.FolderList, Name: path})
 		if names, err = recipesIn(path); err != nil {
 			return nil, "", err
 		}
 	}
 	for _, name := range names {
+		saw(rules.Read{Kind: rules.FileRead, Name: name})
 		b, err := os.ReadFile(name)
 		if err != nil {
 			return nil, "", fmt.Errorf("read recipe: %w", err)

@@ -26,6 +26,8 @@ type Options struct {
 
 	Dir     string // folder of the recipe, which relative paths start from
 	Version string // of bonsai, such as 0.1.0, for requires; anything else than a version passes
+
+	resolved *Resolved // gets what expressions come to, unless it is nil
 }
 
 // A Recipe is what a folder of recipe files says.
@@ -158,7 +160,8 @@ func Load(files []File, opt Options) (*Recipe, hcl.Diagnostics) {
 // load reads the files of one recipe as far as its mistakes allow.
 func load(files []File, opt Options) *loader {
 	l := newLoader(opt)
-	blocks, ok := l.parse(files, l.whole(files))
+	l.root = l.whole(files)
+	blocks, ok := l.parse(files, l.root)
 	if !ok {
 		return l // what follows would complain about what did not parse
 	}
@@ -182,6 +185,7 @@ type loader struct {
 	diags     hcl.Diagnostics
 	reported  map[string]bool // what diags holds, see add
 
+	root      *part            // that Load was asked for
 	all       []*decl          // everything declared, in the order of the source
 	named     map[string]*decl // by address; the first of each name
 	variables []*variable      // in the order of the source

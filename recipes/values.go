@@ -38,7 +38,7 @@ func (l *loader) assign(v *variable, byFile map[string]*given) {
 		v.decl.fail()
 		return
 	}
-	v.decl.value, v.source = g.value, g.at
+	v.decl.value, v.source, v.from = g.value, g.at, g.from
 }
 
 // missing reports a variable that has no value, unless that is the fault of a mistake
@@ -56,13 +56,13 @@ func (l *loader) missing(v *variable) {
 func (l *loader) given(v *variable, byFile map[string]*given) *given {
 	name := v.decl.name
 	if text, ok := l.opt.Vars[name]; ok {
-		return l.read(v, "var."+name, text)
+		return l.read(v, "var."+name, "word var."+name, text)
 	}
 	if g, ok := byFile[name]; ok {
 		return g
 	}
 	if text, ok := l.opt.LookupEnv("BONSAI_VAR_" + name); ok {
-		return l.read(v, "BONSAI_VAR_"+name, text)
+		return l.read(v, "BONSAI_VAR_"+name, "environment BONSAI_VAR_"+name, text)
 	}
 	if s, ok := l.settings[name]; ok {
 		return l.evaluateSetting(v, s, byFile)
@@ -102,19 +102,19 @@ func (l *loader) evaluateSetting(v *variable, s *setting, byFile map[string]*giv
 		v.decl.failed = true
 		return nil
 	}
-	return &given{value: value, at: s.attribute.Expr.Range()}
+	return &given{value: value, at: s.attribute.Expr.Range(), from: "include"}
 }
 
 // read reads a value given as text: as it stands for a variable that is a text, else as an
-// expression. origin stands for a file name in diagnostics.
-func (l *loader) read(v *variable, origin, text string) *given {
+// expression. origin stands for a file name in diagnostics, and from says it in words.
+func (l *loader) read(v *variable, origin, from, text string) *given {
 	l.recipe.Files[origin] = &hcl.File{Bytes: []byte(text)}
 	at := rangeOf(origin, text)
 	if v.constraint == cty.String {
-		return &given{value: cty.StringVal(text), at: at}
+		return &given{value: cty.StringVal(text), at: at, from: from}
 	}
 	if value, ok := literal(text, origin); ok {
-		return &given{value: value, at: at}
+		return &given{value: value, at: at, from: from}
 	}
 	if !v.decl.failed {
 		l.add(mistake(at, "Unsuitable value for variable", "%s has type %s, and %s is not an expression of that type.",
@@ -190,7 +190,7 @@ func (l *loader) valuesOfFiles() map[string]*given {
 				l.named["var."+a.Name].failed = true
 				continue
 			}
-			values[a.Name] = &given{value: value, at: a.Expr.Range()}
+			values[a.Name] = &given{value: value, at: a.Expr.Range(), from: "file of values"}
 		}
 	}
 	return values

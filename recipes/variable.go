@@ -18,6 +18,7 @@ type variable struct {
 	nullable    bool
 	validations []*condition
 	source      hcl.Range // of its value
+	from        string    // of its value, in words
 	assigned    bool      // its value was looked for
 }
 
@@ -25,6 +26,7 @@ type variable struct {
 type given struct {
 	value cty.Value
 	at    hcl.Range
+	from  string // in words
 }
 
 var variableSchema = &hcl.BodySchema{
@@ -97,7 +99,7 @@ func (l *loader) readDefault(v *variable, a *hcl.Attribute) {
 		v.decl.failed = true
 		return
 	}
-	v.byDefault = l.suit(v, given{value: value, at: a.Expr.Range()})
+	v.byDefault = l.suit(v, given{value: value, at: a.Expr.Range(), from: "default"})
 	v.decl.failed = v.decl.failed || v.byDefault == nil
 }
 
@@ -129,7 +131,7 @@ func (l *loader) suit(v *variable, g given) *given {
 			v.decl.address()))
 		return nil
 	}
-	return &given{value: value, at: g.at}
+	return &given{value: value, at: g.at, from: g.from}
 }
 
 // typeError words why a value does not convert, with the path inside the value.

@@ -14,7 +14,7 @@ import (
 // TestFacts holds that every step of the shipped recipe has the facts that the reference
 // of the language tells of, and no others.
 func TestFacts(t *testing.T) {
-	r, said := load(t, "../recipes", shipped(t, "tiny.hcl"))
+	r, said := load(t, "../recipes", shipped(t))
 	if said != "" {
 		t.Fatal(said)
 	}
@@ -61,7 +61,7 @@ func TestFactsAreRight(t *testing.T) {
 		"facts(checkpoint.base).bytes == facts(checkpoint.base).parameters*2": true,
 		"floor(facts(gguf.model).bits_per_weight) == 1":                       true,
 	} {
-		text := shipped(t, "tiny.hcl") + `
+		text := shipped(t) + `
 rotation "probe" {
   model = checkpoint.base
   precondition {

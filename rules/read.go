@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A Read is one thing outside the recipe that was looked at while the recipe was read.
+// A Read is one thing outside the recipe that is about to be looked at while the recipe is read.
 // What comes of the recipe depends on the recipe and on what was read, on nothing else.
 type Read struct {
 	Kind  ReadKind

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"bonsai/engine"
 	"bonsai/rules"
 )
 
@@ -120,7 +119,7 @@ func manifests(t *testing.T, dir, text string) string {
 	var b strings.Builder
 	for a := range r.Graph.Actions() {
 		fmt.Fprintln(&b, a.String())
-		op, err := a.Op.(engine.Op).AppendText(nil)
+		op, err := a.Op.AppendText(nil)
 		if err != nil {
 			t.Fatal(err)
 		}

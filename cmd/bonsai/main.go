@@ -49,6 +49,8 @@ func commands() []command {
 		{"init", "write a recipe for a checkpoint", keysOf(initKeys, viewKeys), 0, runInit},
 		{"fmt", "bring recipes into the one layout", keysOf(formatKeys, viewKeys), 1000, runFormat},
 		{"lint", "find what is allowed in a recipe and probably not meant", keysOf(lintKeys, recipeKeys, viewKeys), 0, runLint},
+		{"print", "show a recipe with a value in the place of every expression", keysOf(recipeKeys, viewKeys), 0, runPrint},
+		{"console", "evaluate expressions as if they stood in a recipe", keysOf(consoleKeys, recipeKeys, viewKeys), 0, runConsole},
 		{"schema", "say what a recipe may hold: block types, attributes, functions", keysOf(schemaKeys, viewKeys), 1, runSchema},
 		{"inspect", "look into a checkpoint, a safetensors or a GGUF file", keysOf(inspectKeys, viewKeys), 0, runInspect},
 		{"eval", "measure a model beside the one it was made of", keysOf(evalKeys, cacheKeys, viewKeys), 0, runEval},
