@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -46,7 +47,24 @@ func (p *program) readBuildArgs(w *words) (buildArgs, error) {
 // buildView reads how a build is shown.
 func (p *program) buildView(w *words) view.BuildOptions {
 	style := p.style(w.choice("color", "auto", "never", "always"), p.stdout.w)
-	return view.BuildOptions{Style: style, JSON: w.flag("json"), Now: p.now}
+	screen, _ := p.stdout.w.(*os.File)
+	return view.BuildOptions{Style: style, JSON: w.flag("json"), Now: p.now, Screen: screen, Held: memoryHeld}
+}
+
+// show returns the view of a build with opt. On a terminal it says how much is to go.
+func (p *program) show(ctx context.Context, g *engine.Graph, want []*engine.Artifact, opt engine.Options, how view.BuildOptions) *view.Build {
+	how.Budget = opt.Memory
+	v := view.NewBuild(p.stdout, how)
+	if !how.Live || how.JSON {
+		return v
+	}
+	say := func(text string) { v.Remark(text) }
+	p.notice.Store(&say)
+	opt.Emit = v.Event
+	if plan, err := engine.MakePlan(ctx, g, want, opt); err == nil {
+		v.Expect(plan)
+	} // else the build says what is wrong
+	return v
 }
 
 // runBuild brings targets up to date, and places their files.
@@ -90,7 +108,7 @@ func runBuild(ctx context.Context, p *program, w *words) (int, error) {
 		return 0, err
 	}
 	opt.KeepGoing, opt.Current = a.keepGoing, q.came
-	v := view.NewBuild(p.stdout, a.view)
+	v := p.show(ctx, r.Graph, want, opt, a.view)
 	defer hold(store, "bonsai build", v)()
 	rec := p.recorder("build", w, a.selection.targets, opt)
 	outputs, err := p.build(ctx, r.Graph, want, opt, v, rec)

@@ -106,10 +106,11 @@ func runEval(ctx context.Context, p *program, w *words) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	v := view.NewBuild(p.stdout, a.view)
+	want := r.Targets["evaluation.scores"].Artifacts()
+	v := p.show(ctx, r.Graph, want, opt, a.view)
 	defer hold(store, "bonsai eval", v)()
 	rec := p.recorder("eval", w, nil, opt)
-	outputs, err := p.build(ctx, r.Graph, r.Targets["evaluation.scores"].Artifacts(), opt, v, rec)
+	outputs, err := p.build(ctx, r.Graph, want, opt, v, rec)
 	p.keep(store, rec.Finish(r.Graph, err), v)
 	v.Close(err)
 	if err != nil {

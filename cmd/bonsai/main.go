@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -69,6 +70,8 @@ type program struct {
 	stdout    *watched
 	stderr    io.Writer
 	now       func() time.Time
+
+	notice atomic.Pointer[func(string)] // shows a line above what is drawn over; nil if nothing is
 }
 
 func (p *program) env(name string) string {
@@ -82,20 +85,28 @@ func main() { serve(rules.Standard) }
 func serve(catalogue func(rules.Settings) rules.Catalogue) {
 	signal.Ignore(syscall.SIGPIPE) // a closed pipe is an error of a write like any other
 	ctx, cancel := context.WithCancel(context.Background())
-	go interrupts(cancel)
 	p := &program{catalogue: catalogue, lookupEnv: os.LookupEnv, stdin: os.Stdin, stderr: os.Stderr, now: time.Now}
+	go p.interrupts(cancel)
 	os.Exit(p.run(ctx, os.Args[1:], os.Stdout))
 }
 
 // interrupts cancels at the first signal, so that what is finished is kept and nothing
 // is left behind, and ends the process at the second.
-func interrupts(cancel func()) {
+func (p *program) interrupts(cancel func()) {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	<-signals
-	fmt.Fprintln(os.Stderr, "\nfinishing; press Ctrl-C again to stop now (what is finished is kept either way)")
+	const notice = "finishing; press Ctrl-C again to stop now (what is finished is kept either way)"
+	if say := p.notice.Load(); say != nil {
+		(*say)(notice)
+	} else {
+		fmt.Fprintln(os.Stderr, "\n"+notice)
+	}
 	cancel()
 	<-signals
+	if p.notice.Load() != nil {
+		fmt.Fprintln(os.Stderr) // below what was drawn over
+	}
 	os.Exit(exitInterrupted)
 }
 

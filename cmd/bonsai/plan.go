@@ -73,7 +73,9 @@ func (p *program) plan(ctx context.Context, a planArgs, w *words) (*view.Plannin
 	if err != nil {
 		return nil, err
 	}
+	stop := p.during("planning")
 	plan, err := engine.MakePlan(ctx, r.Graph, artifacts(targets), opt)
+	stop()
 	if err != nil {
 		return nil, err
 	}

@@ -87,7 +87,9 @@ func (p *program) loadFiles(files []recipes.File, dir, id string, a recipeArgs, 
 	if err != nil {
 		return nil, nil, err
 	}
+	stop := p.during("reading the recipe")
 	r, diags := recipes.Load(files, opt)
+	stop()
 	mistakes := &view.MistakesError{Diagnostics: diags, Files: r.Files}
 	if diags.HasErrors() {
 		return nil, nil, mistakes

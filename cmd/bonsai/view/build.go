@@ -1,8 +1,11 @@
 package view
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"sync"
 	"time"
 
@@ -16,6 +19,10 @@ type BuildOptions struct {
 	JSON    bool // one event a line
 	Explain bool // reasons and manifests too
 	Now     func() time.Time
+
+	Screen *os.File     // of a live view: the terminal, for its size; may be nil
+	Held   func() int64 // bytes of memory in use; nil if nobody knows
+	Budget int64        // bytes of memory that may be used; 0 if unknown
 }
 
 // A Build shows one build. It draws from a goroutine of its own too, so that something
@@ -32,6 +39,7 @@ type Build struct {
 // A drawer writes a build in one form. Its methods are not called at once.
 type drawer interface {
 	event(e engine.Event)
+	expect(p *engine.Plan)
 	remark(text string)
 	placed(path string, o cache.Output, how string)
 	tick(now time.Time) // now and then
@@ -40,9 +48,9 @@ type drawer interface {
 
 // A summary counts what a build did.
 type summary struct {
-	ran, hits, failed int
-	began             time.Time
-	took              time.Duration
+	ran, hits, failed, stopped int
+	began                      time.Time
+	took                       time.Duration
 }
 
 // tickEvery is how often a live line is drawn anew.
@@ -55,8 +63,10 @@ func NewBuild(w io.Writer, opt BuildOptions) *Build {
 	switch {
 	case opt.JSON:
 		v.draw = jsonDrawer{w}
+	case opt.Live:
+		v.draw = newLive(w, opt)
 	default:
-		v.draw = newText(w, opt)
+		v.draw = newLines(w, opt)
 	}
 	go v.ticks()
 	return v
@@ -90,7 +100,11 @@ func (v *Build) Event(e engine.Event) {
 			v.sum.ran++
 		}
 	case engine.Failed:
-		v.sum.failed++
+		if errors.Is(e.Err, context.Canceled) {
+			v.sum.stopped++
+		} else {
+			v.sum.failed++
+		}
 	}
 	v.draw.event(e)
 }
@@ -100,6 +114,13 @@ func (v *Build) Current(actions int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.sum.hits += actions
+}
+
+// Expect shows from now on how much is left of what a plan says.
+func (v *Build) Expect(p *engine.Plan) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.draw.expect(p)
 }
 
 // Remark shows a line about the build as a whole.
@@ -135,6 +156,7 @@ func (d jsonDrawer) write(h headed) {
 
 func (d jsonDrawer) event(e engine.Event) { d.write(eventJSON(e)) }
 func (d jsonDrawer) tick(time.Time)       {}
+func (d jsonDrawer) expect(*engine.Plan)  {}
 
 func (d jsonDrawer) remark(text string) {
 	d.write(headed{"remark", struct {
@@ -159,9 +181,10 @@ func (d jsonDrawer) close(s summary, err error) {
 		Ran      int     `json:"ran"`
 		Hits     int     `json:"hits"`
 		Failed   int     `json:"failed"`
+		Stopped  int     `json:"stopped,omitempty"`
 		Duration float64 `json:"duration_s"`
 		Error    string  `json:"error,omitempty"`
-	}{s.ran, s.hits, s.failed, s.took.Seconds(), message}})
+	}{s.ran, s.hits, s.failed, s.stopped, s.took.Seconds(), message}})
 }
 
 // String returns the summary as a sentence.
@@ -173,6 +196,9 @@ func (s summary) String() string {
 	failed := ""
 	if s.failed > 0 {
 		failed = fmt.Sprintf("%d failed, ", s.failed)
+	}
+	if s.stopped > 0 {
+		failed += fmt.Sprintf("%d stopped, ", s.stopped)
 	}
 	return fmt.Sprintf("%s ran, %d %s up to date, %s%s", count(s.ran, "action"), s.hits, verb, failed, duration(s.took))
 }

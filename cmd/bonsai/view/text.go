@@ -13,31 +13,70 @@ import (
 	"bonsai/engine"
 )
 
-// A text draws a build as lines: one for each action that ran and, on a terminal, one
-// at the bottom that shows what runs and is drawn over. Elsewhere a line now and then
-// says what runs.
+// A text draws a build as lines: one for each action that ran. Now and then a line says
+// what runs.
 type text struct {
-	w       io.Writer
 	opt     BuildOptions
 	p       palette
-	running []*run // in the order they started
-	total   int    // actions looked at
-	over    int    // actions that ended
-	live    bool   // there is a live line
+	put     func(line string) // writes a whole line
+	running []*run            // in the order they started
+	waits   []wait
+	total   int // actions looked at
+	over    int // actions that ended
+	hits    int // of these, those that were up to date
 	last    time.Time
+
+	expected  int                // actions that will or may run, and have not started
+	costs     map[string]float64 // what is expected of them, in seconds, by label
+	estimated float64            // seconds that were expected of those that ran
+	took      float64            // seconds that these took
+	busy      float64            // seconds of all that ran
+	first     time.Time          // when the first one started
 }
 
 // A run is an action that runs.
 type run struct {
 	name     string
+	pool     string
 	began    time.Time
 	estimate float64 // seconds
 	done     float64
 	note     string
 }
 
-func newText(w io.Writer, opt BuildOptions) *text {
-	return &text{w: w, opt: opt, p: opt.palette(), last: opt.Now()}
+// A wait is an action that another process runs.
+type wait struct {
+	name, holder string
+	began        time.Time
+}
+
+func newText(opt BuildOptions) *text { return &text{opt: opt, p: opt.palette(), last: opt.Now()} }
+
+// newLines returns a text that writes its lines to w.
+func newLines(w io.Writer, opt BuildOptions) *text {
+	t := newText(opt)
+	t.put = func(line string) { fmt.Fprintln(w, line) }
+	return t
+}
+
+// expect takes over what a plan expects of the actions that are no hits.
+func (t *text) expect(p *engine.Plan) {
+	t.costs = map[string]float64{}
+	for i := range p.Entries {
+		if e := &p.Entries[i]; e.Status != engine.Hit {
+			t.costs[label(e.Step, e.Name)] = e.Seconds
+		}
+	}
+	t.expected = len(t.costs)
+}
+
+// come says that an action started or ended, so that it is no longer to come.
+func (t *text) come(name string) {
+	if _, ok := t.costs[name]; ok {
+		delete(t.costs, name)
+		t.expected--
+	}
+	t.waits = slices.DeleteFunc(t.waits, func(w wait) bool { return w.name == name })
 }
 
 func (t *text) event(e engine.Event) {
@@ -51,16 +90,16 @@ func (t *text) event(e engine.Event) {
 			r.done, r.note = e.Done, e.Note
 		}
 	case engine.Waiting:
-		t.line(t.p.warm.Render("waiting  ") + printable(label(e.Step, e.Name)+" for "+e.Holder))
+		t.waiting(e)
 	case engine.Finished:
 		t.finished(e)
 	case engine.Failed:
 		t.failed(e)
 	case engine.Retried:
 		t.end(label(e.Step, e.Name))
-		t.line(t.p.warm.Render("retried  ") + printable(fmt.Sprintf("%s: %v; again in %s", label(e.Step, e.Name), e.Err, duration(e.Wait))))
+		t.say(t.p.warm.Render("retried  "), fmt.Sprintf("%s: %v; again in %s", label(e.Step, e.Name), e.Err, duration(e.Wait)))
 	case engine.Warned:
-		t.line(t.p.warm.Render("warning  ") + printable(label(e.Step, e.Name)+": "+e.Err.Error()))
+		t.say(t.p.warm.Render("warning  "), label(e.Step, e.Name)+": "+e.Err.Error())
 	case engine.Hashing:
 		t.hashing(e)
 	}
@@ -68,23 +107,39 @@ func (t *text) event(e engine.Event) {
 
 func (t *text) started(e engine.Started) {
 	name := label(e.Step, e.Name)
-	t.running = append(t.running, &run{name: name, began: t.opt.Now(), estimate: e.Estimate})
+	t.come(name)
+	t.running = append(t.running, &run{name: name, pool: e.Pool, began: t.opt.Now(), estimate: e.Estimate})
+	if t.first.IsZero() {
+		t.first = t.opt.Now()
+	}
 	if t.opt.Explain {
 		t.line(printable("because  " + name + ": " + strings.Join(reasonTexts(e.Reasons), "; ")))
 	}
 }
 
+// waiting says once for whom an action waits.
+func (t *text) waiting(e engine.Waiting) {
+	name := label(e.Step, e.Name)
+	t.waits = append(t.waits, wait{name, e.Holder, t.opt.Now()})
+	t.say(t.p.warm.Render("waiting  "), name+" for "+e.Holder)
+}
+
 func (t *text) finished(e engine.Finished) {
 	name := label(e.Step, e.Name)
+	t.come(name)
+	t.measure(t.find(name))
 	t.end(name)
 	t.over++
+	if e.Hit {
+		t.hits++
+	}
 	switch {
 	case !e.Hit:
-		line := clip(fmt.Sprintf("%-40s %9s", printable(name), duration(e.Result.Duration)), t.opt.Width-9)
+		line := t.p.good.Render("built    ") + pad(printable(name), min(40, t.opt.Width-19)) + fmt.Sprintf(" %9s", duration(e.Result.Duration))
 		if note := printable(e.Result.Note); note != "" {
-			line += "  " + t.p.faint.Render(clip(note, t.opt.Width-9-len([]rune(line))-2))
+			line += "  " + t.p.faint.Render(note)
 		}
-		t.line(t.p.good.Render("built    ") + strings.TrimRight(line, " "))
+		t.line(clip(line, t.opt.Width))
 	case t.opt.Explain:
 		t.line("current  " + printable(name))
 	}
@@ -96,8 +151,22 @@ func (t *text) finished(e engine.Finished) {
 	}
 }
 
+// measure learns from a run that ended how good estimates are.
+func (t *text) measure(r *run) {
+	if r == nil {
+		return
+	}
+	took := t.opt.Now().Sub(r.began).Seconds()
+	t.busy += took
+	if r.estimate > 0 {
+		t.estimated += r.estimate
+		t.took += took
+	}
+}
+
 func (t *text) failed(e engine.Failed) {
 	name := label(e.Step, e.Name)
+	t.come(name)
 	t.end(name)
 	t.over++
 	if errors.Is(e.Err, context.Canceled) {
@@ -128,7 +197,14 @@ func (t *text) end(name string) {
 	t.running = slices.DeleteFunc(t.running, func(r *run) bool { return r.name == name })
 }
 
-func (t *text) remark(line string) { t.line(t.p.warm.Render("note     ") + line) }
+func (t *text) remark(line string) { t.say(t.p.warm.Render("note     "), line) }
+
+// say writes a sentence after a word of nine columns, on as many lines as it needs.
+func (t *text) say(word, sentence string) {
+	const indent = "         "
+	lines := wrap(printable(sentence), indent, t.opt.prose())
+	t.line(word + strings.TrimPrefix(strings.TrimRight(lines, "\n"), indent))
+}
 
 func (t *text) placed(path string, o cache.Output, how string) {
 	said := map[string]string{
@@ -149,41 +225,37 @@ func (t *text) close(s summary, err error) {
 	t.line(verb + s.String())
 }
 
-// line writes a whole line, above the live one.
+// line writes a whole line.
 func (t *text) line(s string) {
-	t.erase()
 	t.last = t.opt.Now()
-	fmt.Fprintln(t.w, s)
-}
-
-// erase takes the live line away.
-func (t *text) erase() {
-	if t.live {
-		fmt.Fprint(t.w, "\r\x1b[K")
-		t.live = false
-	}
+	t.put(s)
 }
 
 // silence is the longest time without a sign of life.
 const silence = 2 * time.Second
 
-// tick draws the live line, or, where there is none, a line if nothing was written for
-// a while. An action of hours gets fewer of them: one a thirtieth of its time.
+// tick writes a line if none was written for a while. An action of hours gets fewer of
+// them: one a thirtieth of its time.
 func (t *text) tick(now time.Time) {
-	if len(t.running) == 0 {
-		t.erase()
-		return
+	quiet := now.Sub(t.last)
+	switch {
+	case len(t.running) > 0:
+		if r := t.running[0]; quiet >= max(silence-tickEvery, now.Sub(r.began)/30) {
+			t.line("running  " + t.status(r, now))
+		}
+	case len(t.waits) > 0:
+		if w := t.waits[0]; quiet >= max(silence-tickEvery, now.Sub(w.began)/30) {
+			t.line(printable(fmt.Sprintf("waiting  [%d/%d] %s for %s, %s", t.over, t.total, w.name, w.holder,
+				duration(now.Sub(w.began).Truncate(time.Second)))))
+		}
+	case t.over < t.total && quiet >= silence-tickEvery:
+		t.line(fmt.Sprintf("looking  [%d/%d] at what is up to date", t.over, t.total))
 	}
-	r := t.running[0]
-	if t.opt.Live {
-		t.erase()
-		fmt.Fprint(t.w, clip(t.status(r, now), t.opt.Width-1))
-		t.live = true
-		return
-	}
-	if quiet := now.Sub(t.last); quiet >= max(silence-tickEvery, now.Sub(r.began)/30) {
-		t.line("running  " + t.status(r, now))
-	}
+}
+
+// StillAt writes that something has gone on for a while and is not over.
+func StillAt(w io.Writer, what string, since time.Duration) {
+	fmt.Fprintf(w, "%s, %s so far\n", what, duration(since.Round(time.Second/10)))
 }
 
 // status says how far the build and an action are.
