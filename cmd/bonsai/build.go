@@ -28,6 +28,7 @@ type buildArgs struct {
 	cache     cacheArgs
 	selection selection
 	out       string // "" for what the targets say
+	cacheMax  int64  // bytes of the cache after the build; 0: no limit
 	trace     string // file of the trace, or ""
 	keepGoing bool
 	view      view.BuildOptions
@@ -41,6 +42,7 @@ func (p *program) readBuildArgs(w *words) (buildArgs, error) {
 	}
 	a.view = p.buildView(w)
 	a.view.Explain = w.flag("explain")
+	a.cacheMax = p.cacheMax(w)
 	return a, w.err
 }
 
@@ -120,6 +122,7 @@ func runBuild(ctx context.Context, p *program, w *words) (int, error) {
 	}
 	run := rec.Finish(r.Graph, err)
 	p.keep(store, run, v)
+	p.tidy(ctx, store, a.cacheMax, run, v)
 	v.Close(err)
 	return exitBuilt, errors.Join(err, finishTrace(trace, run))
 }

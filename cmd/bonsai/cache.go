@@ -78,8 +78,8 @@ func runGC(ctx context.Context, p *program, w *words) (int, error) {
 		return 0, err
 	}
 	if free > 0 {
-		has := freeDisk(store.Path())
-		if has == 0 {
+		has, total := p.room(store.Path())
+		if total == 0 {
 			return 0, errors.New("free=: it is not known how much room this disk has")
 		}
 		limits.Free = max(0, free-has)

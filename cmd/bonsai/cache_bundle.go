@@ -148,7 +148,7 @@ func runImport(ctx context.Context, p *program, w *words) (int, error) {
 	case from == "":
 		return 0, misused("import what? from=FILE, or from=- for standard input")
 	}
-	in := io.Reader(os.Stdin)
+	in := p.stdin
 	if from != "-" {
 		f, err := os.Open(from)
 		if err != nil {

@@ -6,18 +6,18 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// freeDisk returns the bytes that may still be written where path is or will be, 0 if
-// that is not known.
-func freeDisk(path string) int64 {
+// diskRoom returns the bytes that may still be written where path is or will be, and those
+// of the whole disk; 0 if that is not known.
+func diskRoom(path string) (free, total int64) {
 	for {
-		var free uint64
+		var free, total uint64
 		name, err := windows.UTF16PtrFromString(path)
-		if err == nil && windows.GetDiskFreeSpaceEx(name, &free, nil, nil) == nil {
-			return int64(free)
+		if err == nil && windows.GetDiskFreeSpaceEx(name, &free, &total, nil) == nil {
+			return int64(free), int64(total)
 		}
 		parent := filepath.Dir(path)
 		if parent == path {
-			return 0
+			return 0, 0
 		}
 		path = parent
 	}

@@ -25,6 +25,7 @@ type evalArgs struct {
 	model, against, text, kind string
 	bos                        string
 	window, tokens             int
+	cacheMax                   int64 // bytes of the cache afterwards; 0: no limit
 	view                       view.BuildOptions
 }
 
@@ -34,6 +35,7 @@ func (p *program) readEvalArgs(w *words) (evalArgs, error) {
 		kind:   w.choice("kind", "text", "json", "jsonl", "parquet", "wikitext"),
 		bos:    w.choice("bos", evaluate.NoBOS, evaluate.TextBOS, evaluate.WindowBOS),
 		window: w.count("window", 128, 2), tokens: w.count("tokens", 8192, 2), view: p.buildView(w),
+		cacheMax: p.cacheMax(w),
 	}
 	switch {
 	case w.err != nil:
@@ -111,7 +113,9 @@ func runEval(ctx context.Context, p *program, w *words) (int, error) {
 	defer hold(store, "bonsai eval", v)()
 	rec := p.recorder("eval", w, nil, opt)
 	outputs, err := p.build(ctx, r.Graph, want, opt, v, rec)
-	p.keep(store, rec.Finish(r.Graph, err), v)
+	run := rec.Finish(r.Graph, err)
+	p.keep(store, run, v)
+	p.tidy(ctx, store, a.cacheMax, run, v)
 	v.Close(err)
 	if err != nil {
 		return 0, err

@@ -41,7 +41,7 @@ type command struct {
 // commands returns all of them, in the order of help.
 func commands() []command {
 	return []command{
-		{"build", "bring a target up to date", keysOf(buildKeys, selectKeys, recipeKeys, cacheKeys, viewKeys), 0, runBuild},
+		{"build", "bring a target up to date", keysOf(buildKeys, sizeKeys, selectKeys, recipeKeys, cacheKeys, viewKeys), 0, runBuild},
 		{"plan", "say what a build would run, why, for how long and how big", keysOf(planKeys, selectKeys, recipeKeys, cacheKeys, viewKeys), 0, runPlan},
 		{"why", "say why a step ran, or will", keysOf(whyKeys, recipeKeys, cacheKeys, viewKeys), mostBare, runWhy},
 		{"diff", "compare two runs, two recipes or two artifacts", keysOf(diffKeys, viewKeys), 2, runDiff},
@@ -54,7 +54,7 @@ func commands() []command {
 		{"console", "evaluate expressions as if they stood in a recipe", keysOf(consoleKeys, recipeKeys, viewKeys), 0, runConsole},
 		{"schema", "say what a recipe may hold: block types, attributes, functions", keysOf(schemaKeys, viewKeys), 1, runSchema},
 		{"inspect", "look into a checkpoint, a safetensors or a GGUF file", keysOf(inspectKeys, viewKeys), 0, runInspect},
-		{"eval", "measure a model beside the one it was made of", keysOf(evalKeys, cacheKeys, viewKeys), 0, runEval},
+		{"eval", "measure a model beside the one it was made of", keysOf(evalKeys, sizeKeys, cacheKeys, viewKeys), 0, runEval},
 		{"runs", "list the builds that were, or show one", keysOf(runsKeys, viewKeys), 1, runRuns},
 		{"cache", "say what the cache holds, and what it keeps: gc, pin, ls, du …", cacheVerbKeys(), 0, runCache},
 		{"version", "print the version and what this build computes with", []string{"json"}, 0, runVersion},
@@ -70,6 +70,7 @@ type program struct {
 	stdout    *watched
 	stderr    io.Writer
 	now       func() time.Time
+	room      func(path string) (free, total int64) // of the disk, in bytes; 0 if that is not known
 
 	notice atomic.Pointer[func(string)] // shows a line above what is drawn over; nil if nothing is
 }
@@ -85,7 +86,10 @@ func main() { serve(rules.Standard) }
 func serve(catalogue func(rules.Settings) rules.Catalogue) {
 	signal.Ignore(syscall.SIGPIPE) // a closed pipe is an error of a write like any other
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &program{catalogue: catalogue, lookupEnv: os.LookupEnv, stdin: os.Stdin, stderr: os.Stderr, now: time.Now}
+	p := &program{
+		catalogue: catalogue, lookupEnv: os.LookupEnv, stdin: os.Stdin, stderr: os.Stderr,
+		now: time.Now, room: diskRoom,
+	}
 	go p.interrupts(cancel)
 	os.Exit(p.run(ctx, os.Args[1:], os.Stdout))
 }

@@ -79,8 +79,9 @@ func (p *program) plan(ctx context.Context, a planArgs, w *words) (*view.Plannin
 	if err != nil {
 		return nil, err
 	}
+	free, _ := p.room(store.Path())
 	made := &view.Planning{
-		Plan: plan, Budget: view.Budget{Memory: opt.Memory, Disk: freeDisk(store.Path())},
+		Plan: plan, Budget: view.Budget{Memory: opt.Memory, Disk: free},
 		Compared: p.lastBuild(store, r.id),
 	}
 	if a.out == "" || plan.Fits(opt.Memory) != nil {

@@ -89,6 +89,7 @@ func (w *quickWorld) program() *program {
 		lookupEnv: func(name string) (string, bool) { v, ok := w.env[name]; return v, ok },
 		stderr:    io.Discard,
 		now:       func() time.Time { return w.at },
+		room:      func(string) (free, total int64) { return 0, 0 },
 	}
 }
 

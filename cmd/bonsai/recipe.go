@@ -36,6 +36,9 @@ func readRecipeArgs(w *words) recipeArgs {
 // cacheKeys are the keys of commands that build.
 var cacheKeys = []string{"backend", "cache", "memory", "workers"}
 
+// sizeKeys are the keys of commands that store.
+var sizeKeys = []string{"cache-max"}
+
 // cacheArgs say where results are kept and what computes them.
 type cacheArgs struct {
 	dir     string // "" for the default

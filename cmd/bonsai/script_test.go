@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -68,6 +69,7 @@ func TestScripts(t *testing.T) {
 			"replace": replace,
 			"damage":  damage,
 			"extract": extract,
+			"past":    past,
 			"listing": listing,
 		},
 	})
@@ -229,4 +231,26 @@ func extract(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Fatalf("%s does not match %s", args[0], args[1])
 	}
 	ts.Setenv(args[2], m[1])
+}
+
+// past is the command past TIME: it makes all in the cache older by that time.
+func past(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 1 {
+		ts.Fatalf("usage: past TIME")
+	}
+	by, err := time.ParseDuration(args[0])
+	ts.Check(err)
+	for _, folder := range []string{"blobs", "results"} {
+		ts.Check(filepath.WalkDir(filepath.Join(ts.Getenv("BONSAI_CACHE"), folder), func(path string, e fs.DirEntry, err error) error {
+			if err != nil || e.IsDir() {
+				return err
+			}
+			fi, err := e.Info()
+			if err != nil {
+				return err
+			}
+			at := fi.ModTime().Add(-by)
+			return os.Chtimes(path, at, at)
+		}))
+	}
 }
