@@ -170,6 +170,18 @@ func (d *Dir) Lookup(k Key) (Result, error) {
 	return r, nil
 }
 
+// Peek is Lookup without a mark of use, of the result alone, as to say what changed since.
+func (d *Dir) Peek(k Key) (Result, error) {
+	r, fi, err := d.peek(d.resultPath(k))
+	if fi == nil && errors.Is(err, fs.ErrNotExist) {
+		return Result{}, noResult(k)
+	}
+	if err != nil {
+		return Result{}, &MissError{What: "result " + k.Short(), Reason: err.Error()}
+	}
+	return r, nil
+}
+
 // badResult moves a result that cannot be read away, unless a newer bonsai reads it.
 func (d *Dir) badResult(k Key, f *disk.File, err error) error {
 	miss := &MissError{What: "result " + k.Short(), Reason: err.Error()}

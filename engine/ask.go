@@ -274,7 +274,7 @@ func (q *query) explain(key cache.Key, text string) ([]Reason, estimate) {
 	if ok && last == key {
 		return []Reason{{Kind: Evicted}}, estimate{}
 	}
-	res, err := q.opt.Store.Lookup(last)
+	res, err := q.opt.peek(last)
 	if !ok || err != nil {
 		return []Reason{{Kind: NoResult}}, estimate{}
 	}
@@ -292,7 +292,7 @@ func (q *query) settings() ([]Reason, estimate) {
 	if !ok {
 		return nil, estimate{}
 	}
-	res, err := q.opt.Store.Lookup(last)
+	res, err := q.opt.peek(last)
 	if err != nil {
 		return nil, estimate{}
 	}

@@ -52,6 +52,19 @@ type remover interface {
 	Remove(d cache.Digest) error
 }
 
+// A peeker is a Store that can return a result without counting that as a use of it.
+type peeker interface {
+	Peek(k cache.Key) (cache.Result, error)
+}
+
+// peek returns the result of an earlier build, to compare with.
+func (o *Options) peek(k cache.Key) (cache.Result, error) {
+	if p, ok := o.Store.(peeker); ok {
+		return p.Peek(k)
+	}
+	return o.Store.Lookup(k)
+}
+
 // Options say how to build. Only Store is required.
 type Options struct {
 	Store   Store
