@@ -81,7 +81,7 @@ func (c *Collection) Seconds() (s float64) {
 }
 
 // GC drops blobs until the store is within l, those first whose making again costs the
-// least per byte and hour without use: see engine/adr/0007. Their results stay as
+// least per byte and hour without use: see engine/adr/0008. Their results stay as
 // tombstones. What a pin names, and what a running build used or stored since it began,
 // is not dropped; whoever has a blob open reads on. Other files that were kept long
 // enough go too.
