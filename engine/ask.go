@@ -43,6 +43,7 @@ func (b *build) failSource(a *Artifact, err error) {
 		e.Step = b.graph.actions[readers[0]].Step
 	}
 	b.errs = append(b.errs, e)
+	b.unread[a.id] = true
 	if !b.opt.KeepGoing {
 		b.stop()
 	}

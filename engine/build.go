@@ -93,6 +93,7 @@ type build struct {
 
 	stopping bool
 	warned   map[string]bool // what is said once
+	unread   map[int]bool    // sources that could not be read, by id
 	errs     []error
 }
 
@@ -126,6 +127,7 @@ func newBuild(ctx context.Context, g *Graph, want []*Artifact, opt Options) *bui
 		holders:   make(map[cache.Digest]int),
 		doubted:   make(map[cache.Digest]bool),
 		warned:    make(map[string]bool),
+		unread:    make(map[int]bool),
 	}
 	b.reach(want)
 	return b
@@ -277,6 +279,7 @@ func (b *build) outcome(want []*Artifact) ([]cache.Output, error) {
 		complete = complete && h.named && h.there == yes
 	}
 	if err := b.failure(complete); err != nil {
+		b.sayNotRun()
 		return nil, err
 	}
 	if !complete {

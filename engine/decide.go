@@ -183,7 +183,7 @@ func (b *build) fail(id int, err error) {
 	if ok {
 		b.errs = append(b.errs, e)
 	} else {
-		b.errs = append(b.errs, &ActionError{Step: step, Name: name, Key: r.key, Err: err})
+		b.errs = append(b.errs, &ActionError{Step: step, Name: name, Key: r.key, Logged: r.logged, Err: err})
 	}
 	b.set(id, failed)
 	if !b.dry {

@@ -15,6 +15,7 @@ var ErrChanged = errors.New("changed while it was read")
 type ActionError struct {
 	Step, Name string
 	Key        cache.Key // zero if the action has none yet
+	Logged     bool      // what it said until then is kept under Key: Options.Logs
 	Err        error     // what the op returned; a *PanicError if it panicked
 }
 

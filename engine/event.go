@@ -82,6 +82,15 @@ type Retried struct {
 	Time       time.Time
 }
 
+// Skipped reports, at the end of a build that failed or was interrupted, that an action did
+// not run, or was not looked at, which had to.
+type Skipped struct {
+	Step, Name string
+	Key        cache.Key // zero if it has none yet
+	Because    string    // the action, or the file, that failed before it; "" if the build had ended before
+	Time       time.Time
+}
+
 // Warned reports something that costs work or comfort, and does not fail the build.
 type Warned struct {
 	Step, Name string
@@ -97,4 +106,5 @@ func (Waiting) event()  {}
 func (Finished) event() {}
 func (Failed) event()   {}
 func (Retried) event()  {}
+func (Skipped) event()  {}
 func (Warned) event()   {}

@@ -14,6 +14,8 @@ type reporter struct {
 	id int
 	to chan<- *reporter
 
+	log *transcript
+
 	mu      sync.Mutex
 	closed  bool
 	waiting bool // the loop has not looked yet
@@ -44,6 +46,7 @@ func (r *reporter) keep(done float64, note string) (tell bool) {
 	if r.done == 1 {
 		r.last = note
 	}
+	r.log.report(r.done, note)
 	if r.waiting || r.note == r.shown.note && math.Abs(r.done-r.shown.done) < progressStep {
 		return false
 	}

@@ -40,6 +40,8 @@ type attempt struct {
 	number int64
 	alone  bool
 
+	log     *transcript // of what it says; nil if nobody keeps that
+	logged  bool        // it is kept
 	result  cache.Result
 	warning error
 	gone    []int // inputs whose bytes are not in the store
@@ -69,6 +71,7 @@ func (t *attempt) run(ctx context.Context) {
 	case <-ended:
 		t.end(ctx, p, started, peak)
 		closeAll(closers)
+		t.log.ends(t, t.now().Sub(started))
 	default:
 		t.deaf, t.err = true, p.err
 		_ = peak()
@@ -78,7 +81,9 @@ func (t *attempt) run(ctx context.Context) {
 			closeAll(closers)
 			t.given()
 		}()
+		t.log.ends(t, t.now().Sub(started))
 	}
+	t.saveLog()
 }
 
 // end stores what the op wrote, and records the result. After an error nothing stays.

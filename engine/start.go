@@ -140,6 +140,10 @@ func (b *build) run(id int) {
 		starts: &b.starts, alone: b.active == 0, shared: r.shared,
 		given: func() { b.given(id) },
 	}
+	if b.opt.Logs != nil && r.log == nil {
+		r.log = &transcript{now: t.now}
+	}
+	t.log, t.report.log = r.log, r.log
 	for i, in := range action.In {
 		t.in[i] = b.artifacts[in.id].bytes
 	}
@@ -149,6 +153,7 @@ func (b *build) run(id int) {
 	}
 	t.begin = func() {
 		began.Time = t.now()
+		t.log.begins(t, began)
 		b.replies <- reply{more: true, apply: func() { b.opt.Emit(began) }}
 	}
 	b.active++
@@ -177,6 +182,8 @@ func (b *build) ran(id int, t *attempt) {
 	if !t.deaf {
 		b.active--
 	}
+	r := &b.actions[id]
+	r.deaf, r.logged = t.deaf, t.logged
 	step, name := b.who(id)
 	failed := func(err error) {
 		b.opt.Emit(Failed{Step: step, Name: name, Key: t.key, Err: err, Time: b.now()})
@@ -185,9 +192,9 @@ func (b *build) ran(id int, t *attempt) {
 	case t.err == nil:
 		b.succeeded(id, t)
 	case t.deaf:
-		b.actions[id].slot = false // not given back: it is in use
+		r.slot = false // not given back: it is in use
 		b.fail(id, t.err)
-	case len(t.gone) > 0 && b.actions[id].losses < maxLosses:
+	case len(t.gone) > 0 && r.losses < maxLosses:
 		b.release(id)
 		b.lost(id, t.gone)
 	case b.ctx.Err() != nil && errors.Is(t.err, b.ctx.Err()), errors.Is(t.err, context.Canceled) && b.stopping:
@@ -205,6 +212,7 @@ func (b *build) ran(id int, t *attempt) {
 func (b *build) given(id int) {
 	back := reply{more: true, apply: func() {
 		b.active--
+		b.actions[id].deaf = false
 		b.slots.give(&b.graph.actions[id])
 	}}
 	select {
@@ -217,7 +225,7 @@ func (b *build) given(id int) {
 func (b *build) succeeded(id int, t *attempt) {
 	r := &b.actions[id]
 	r.runs++
-	r.reported = true
+	r.reported, r.log = true, nil
 	b.opt.Emit(Finished{Step: t.action.Step, Name: t.action.Name, Key: t.key, Result: t.result, Time: b.now()})
 	b.warn(id, t.warning)
 	b.adopt(id, t.result)

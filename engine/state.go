@@ -57,8 +57,11 @@ type record struct {
 	reported bool     // Finished was emitted
 	settled  bool     // it needs its inputs no more, whatever happens
 	slot     bool     // holds a worker, a place in its pool, and memory
-	shared   bool     // its lock cannot be had: another process may run it too
-	unlock   func()   // gives the lock back, if it holds one
+	deaf     bool     // its op was given up and still runs
+	logged   bool     // the log of its last run is kept
+	log      *transcript
+	shared   bool   // its lock cannot be had: another process may run it too
+	unlock   func() // gives the lock back, if it holds one
 }
 
 // A holding is what a build knows of one artifact.
