@@ -125,6 +125,7 @@ func (m mix) output(i int, in [][]byte) []byte {
 type shaky struct {
 	*cache.Mem
 	writes atomic.Int64
+	open   atomic.Int64 // writers that are neither committed nor aborted
 
 	mu   sync.Mutex
 	bad  map[cache.Digest]bool
@@ -213,15 +214,23 @@ func (s *shaky) SetLast(id string, k cache.Key) error {
 func (s *shaky) Create() (cache.Writer, error) {
 	s.writes.Add(1)
 	w, err := s.Mem.Create()
-	return &shakyWriter{w, s}, err
+	s.open.Add(1)
+	return &shakyWriter{Writer: w, s: s}, err
 }
 
 type shakyWriter struct {
 	cache.Writer
-	s *shaky
+	s    *shaky
+	once sync.Once
+}
+
+func (w *shakyWriter) Abort() error {
+	w.once.Do(func() { w.s.open.Add(-1) })
+	return w.Writer.Abort()
 }
 
 func (w *shakyWriter) Commit() (cache.Output, error) {
+	w.once.Do(func() { w.s.open.Add(-1) })
 	out, err := w.Writer.Commit()
 	w.s.mu.Lock()
 	defer w.s.mu.Unlock()

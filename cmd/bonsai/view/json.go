@@ -107,6 +107,11 @@ func eventJSON(e engine.Event) headed {
 		return problemJSON("failed", e.Step, e.Name, e.Key, e.Err, e.Time, 0)
 	case engine.Retried:
 		return problemJSON("retried", e.Step, e.Name, e.Key, e.Err, e.Time, e.Wait)
+	case engine.Skipped:
+		return headed{"skipped", struct {
+			action
+			Because string `json:"because,omitempty"`
+		}{actionOf(e.Step, e.Name, e.Key), e.Because}}
 	case engine.Warned:
 		return problemJSON("warned", e.Step, e.Name, e.Key, e.Err, time.Time{}, 0)
 	default:

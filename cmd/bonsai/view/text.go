@@ -25,6 +25,7 @@ type text struct {
 	over    int // actions that ended
 	hits    int // of these, those that were up to date
 	last    time.Time
+	skipped []skips // in the order of what failed
 
 	expected  int                // actions that will or may run, and have not started
 	costs     map[string]float64 // what is expected of them, in seconds, by label
@@ -32,6 +33,12 @@ type text struct {
 	took      float64            // seconds that these took
 	busy      float64            // seconds of all that ran
 	first     time.Time          // when the first one started
+}
+
+// skips is how many actions did not run because of one that failed.
+type skips struct {
+	because string
+	n       int
 }
 
 // A run is an action that runs.
@@ -98,6 +105,8 @@ func (t *text) event(e engine.Event) {
 	case engine.Retried:
 		t.end(label(e.Step, e.Name))
 		t.say(t.p.warm.Render("retried  "), fmt.Sprintf("%s: %v; again in %s", label(e.Step, e.Name), e.Err, duration(e.Wait)))
+	case engine.Skipped:
+		t.skip(e)
 	case engine.Warned:
 		t.say(t.p.warm.Render("warning  "), label(e.Step, e.Name)+": "+e.Err.Error())
 	case engine.Hashing:
@@ -214,7 +223,23 @@ func (t *text) placed(path string, o cache.Output, how string) {
 	t.line(t.p.good.Render("placed   ") + t.p.strong.Render(printable(path)) + fmt.Sprintf("  %s, %s", Bytes(o.Size), said))
 }
 
+// skip counts what did not run because something else failed.
+func (t *text) skip(e engine.Skipped) {
+	if e.Because == "" {
+		return
+	}
+	i := slices.IndexFunc(t.skipped, func(s skips) bool { return s.because == e.Because })
+	if i < 0 {
+		i = len(t.skipped)
+		t.skipped = append(t.skipped, skips{because: e.Because})
+	}
+	t.skipped[i].n++
+}
+
 func (t *text) close(s summary, err error) {
+	for _, skip := range t.skipped {
+		t.say(t.p.warm.Render("skipped  "), fmt.Sprintf("%s because of %s", count(skip.n, "action"), skip.because))
+	}
 	verb := "done     "
 	switch {
 	case errors.Is(err, context.Canceled):
