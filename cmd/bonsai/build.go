@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"time"
 
 	"bonsai/cache"
 	"bonsai/cmd/bonsai/view"
@@ -17,7 +19,7 @@ import (
 )
 
 // buildKeys are the keys of build alone.
-var buildKeys = []string{"explain", "keep-going", "out", "plan", "trace"}
+var buildKeys = []string{"explain", "keep-going", "out", "plan", "retries", "timeout", "trace"}
 
 // viewKeys are the keys that say how results are shown.
 var viewKeys = []string{"color", "json"}
@@ -31,6 +33,8 @@ type buildArgs struct {
 	cacheMax  int64  // bytes of the cache after the build; 0: no limit
 	trace     string // file of the trace, or ""
 	keepGoing bool
+	timeout   time.Duration // of an action that has none of its own; 0: none
+	retries   int           // of an action that has none of its own
 	view      view.BuildOptions
 }
 
@@ -38,12 +42,23 @@ func (p *program) readBuildArgs(w *words) (buildArgs, error) {
 	a := buildArgs{
 		recipe: readRecipeArgs(w), cache: readCacheArgs(w),
 		selection: readSelection(w), out: w.text("out", ""), keepGoing: w.flag("keep-going"),
-		trace: w.text("trace", ""),
+		trace: w.text("trace", ""), timeout: w.duration("timeout"), retries: w.count("retries", 0, 0),
 	}
 	a.view = p.buildView(w)
 	a.view.Explain = w.flag("explain")
 	a.cacheMax = p.cacheMax(w)
 	return a, w.err
+}
+
+// amend gives actions the limits that the arguments say, if a recipe gave them none.
+func (a *buildArgs) amend(g *engine.Graph) {
+	if a.timeout == 0 && a.retries == 0 {
+		return
+	}
+	g.Amend(0, func(action *engine.Action) {
+		action.Timeout = cmp.Or(action.Timeout, a.timeout)
+		action.Retries = cmp.Or(action.Retries, a.retries)
+	})
 }
 
 // buildView reads how a build is shown.
@@ -89,6 +104,7 @@ func runBuild(ctx context.Context, p *program, w *words) (int, error) {
 		return 0, err
 	}
 	warnings.Write(p.stderr, p.style("auto", p.stderr))
+	a.amend(r.Graph)
 	targets, err := r.selected(a.selection)
 	if err != nil {
 		return 0, err

@@ -120,10 +120,7 @@ func buildHint(err error) string {
 	case is[*engine.MemoryError](err):
 		return "Nothing ran. Close other programs, give a larger memory=, or lower n or length in the calibration block."
 	case is[*engine.TimeoutError](err):
-		return "Nothing finished is lost. If it only needs longer, raise timeout in the step's resources block."
-	case is[*engine.TimeoutError](err):
-		return "Give it more time, with timeout= or in the resources of its block. What can go on later goes on " +
-			"where it was."
+		return "Nothing finished is lost. If it only needs longer, raise timeout= or that in the step's resources block."
 	case is[*engine.PanicError](err):
 		return "This is a fault of bonsai: please report it with the lines above."
 	case is[*record.NotFoundError](err):
