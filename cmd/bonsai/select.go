@@ -123,7 +123,11 @@ func (r *loaded) until(targets []*recipes.Target, names []string) (found []*reci
 		n := len(found)
 		for _, s := range steps {
 			if touches(s, behind) {
-				found = append(found, &recipes.Target{Name: s.Address, Steps: []*recipes.Step{s}})
+				t, err := r.Target(s.Address)
+				if err != nil {
+					return nil, err
+				}
+				found = append(found, t)
 			}
 		}
 		if len(found) == n {
