@@ -1,7 +1,11 @@
 package cache_test
 
 import (
+	"bytes"
 	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -131,4 +135,76 @@ func BenchmarkHistory(b *testing.B) {
 			}
 		}
 	})
+}
+
+// A model of 100 MiB, stored as one file and in chunks; and in chunks most of which are
+// there, as those of a fine-tune are. "shared" is the share of its bytes that it has with
+// the model it was tuned from: 5 MiB of it differ.
+func BenchmarkChunks(b *testing.B) {
+	model := make([]byte, 100<<20)
+	rng := rand.NewChaCha8([32]byte{})
+	_, _ = rng.Read(model)
+	create := func(b *testing.B, f func() (cache.Writer, error)) cache.Output {
+		w, err := f()
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := io.Copy(w, bytes.NewReader(model)); err != nil {
+			b.Fatal(err)
+		}
+		out, err := w.Commit()
+		if err != nil {
+			b.Fatal(err)
+		}
+		return out
+	}
+	for _, how := range []string{"file", "chunks"} {
+		b.Run("new/as="+how, func(b *testing.B) {
+			b.SetBytes(int64(len(model)))
+			for b.Loop() {
+				b.StopTimer()
+				d := openDir(b)
+				b.StartTimer()
+				if how == "file" {
+					create(b, d.CreateTransient)
+				} else {
+					create(b, d.Create)
+				}
+				b.StopTimer()
+				os.RemoveAll(d.Path())
+				b.StartTimer()
+			}
+		})
+	}
+	d := openDir(b)
+	out := create(b, d.Create)
+	b.Run("tuned/as=chunks", func(b *testing.B) {
+		b.SetBytes(int64(len(model)))
+		before := bytesOf(b, d, "blobs")
+		n := 0
+		for ; b.Loop(); n++ {
+			_, _ = rng.Read(model[40<<20 : 45<<20])
+			create(b, d.Create)
+		}
+		more := float64(bytesOf(b, d, "blobs")-before) / float64(n)
+		b.ReportMetric(100*(1-more/float64(len(model))), "%shared")
+	})
+	b.Run("read/as=chunks", func(b *testing.B) { benchRead(b, d, out.Digest) })
+	whole := openDir(b)
+	b.Run("read/as=file", func(b *testing.B) { benchRead(b, whole, create(b, whole.CreateTransient).Digest) })
+}
+
+func benchRead(b *testing.B, d *cache.Dir, digest cache.Digest) {
+	b.SetBytes(100 << 20)
+	buf := make([]byte, 1<<20)
+	for b.Loop() {
+		blob, err := d.Open(digest)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, struct{ io.Reader }{io.NewSectionReader(blob, 0, blob.Size())}, buf); err != nil {
+			b.Fatal(err)
+		}
+		blob.Close()
+	}
 }

@@ -109,20 +109,31 @@ func (d *Dir) quarantine(f *disk.File) {
 // reads.
 func hashAll(ctx context.Context, f io.ReaderAt) (Output, error) {
 	h := sha256.New()
+	n, err := hashInto(ctx, f, h)
+	if err != nil {
+		return Output{}, err
+	}
+	return Output{Digest: sumOf(h), Size: n}, nil
+}
+
+// hashInto writes a file to h from its start, and returns its size in bytes.
+func hashInto(ctx context.Context, f io.ReaderAt, h io.Writer) (int64, error) {
 	buf := make([]byte, hashBuffer)
 	var n int64
 	for {
 		if err := ctx.Err(); err != nil {
-			return Output{}, err
+			return n, err
 		}
 		k, err := f.ReadAt(buf, n)
-		h.Write(buf[:k])
 		n += int64(k)
+		if _, err := h.Write(buf[:k]); err != nil {
+			return n, err
+		}
 		if errors.Is(err, io.EOF) {
-			return Output{Digest: sumOf(h), Size: n}, nil
+			return n, nil
 		}
 		if err != nil {
-			return Output{}, err
+			return n, err
 		}
 	}
 }

@@ -54,6 +54,9 @@ func acts() []act {
 		{"store a big blob", storing("big")},
 		{"store a blob that is there", storing("small")},
 		{"write and abort", aborting},
+		{"store in chunks", storing("chunks")},
+		{"read chunks", reading("chunks")},
+		{"export chunks", exporting("chunks", "chunks")},
 		{"record", recording(k, 1)},
 		{"record again", recording(k, 2)},
 		{"record another", recording(k2, 3)},
@@ -83,8 +86,14 @@ func acts() []act {
 	}
 }
 
+// chunkLimit is the size above which the store of these tests uses chunks.
+const chunkLimit = 250_000
+
 func textOf(name string) []byte {
-	if name == "big" {
+	switch name {
+	case "chunks":
+		return append(sample(20_000, name), make([]byte, chunkLimit)...)
+	case "big":
 		return bytes.Repeat(sample(1000, name), 200)
 	}
 	return sample(100, name)
@@ -288,7 +297,7 @@ func (l *ledger) recovers(t *testing.T, path string) {
 	d = reopen(t, path, later(2*24*time.Hour))
 	for _, name := range tree(t, d.Path()) {
 		switch folder, _, _ := strings.Cut(name, "/"); folder {
-		case "blobs", "results", "history", "sources", "CACHEDIR.TAG", "runs":
+		case "blobs", "lists", "results", "history", "sources", "CACHEDIR.TAG", "runs":
 		default:
 			t.Errorf("%s is left over", name)
 		}
@@ -308,10 +317,10 @@ func everyCall(t *testing.T, step int, try func(n int) bool) {
 }
 
 // The process is killed, or at every other call the power lost, at each call to the file
-// system in turn, of which this takes every third: what was promised is there, all that is there is whole, nothing is
+// system in turn, of which this takes every seventh: what was promised is there, all that is there is whole, nothing is
 // locked, and what is left over goes away.
 func TestKilledAtEachCall(t *testing.T) {
-	everyCall(t, 3, func(n int) bool { return killedAt(t, n, n%2 == 0) })
+	everyCall(t, 7, func(n int) bool { return killedAt(t, n, n%2 == 0) })
 }
 
 // killedAt kills the process at call n, and reports whether it made so many.
@@ -319,7 +328,7 @@ func killedAt(t *testing.T, n int, power bool) bool {
 	t.Helper()
 	path, l, f := filepath.Join(t.TempDir(), "cache"), newLedger(t), cachetest.NewFaulty(t)
 	f.CrashAt(n)
-	d, err := cache.OpenWith(path, later(time.Minute), cache.Options{Disk: f.Disk()})
+	d, err := cache.OpenWith(path, later(time.Minute), cache.Options{Disk: f.Disk(), ChunkAbove: chunkLimit})
 	for _, a := range acts() {
 		if err != nil {
 			break
@@ -346,11 +355,11 @@ func killedAt(t *testing.T, n int, power bool) bool {
 // failures are what a file system may say of any call.
 func failures() []syscall.Errno { return []syscall.Errno{syscall.EIO, syscall.ENOSPC, syscall.EACCES} }
 
-// Each call to the file system fails in turn, of which this takes every fifth, once: what
+// Each call to the file system fails in turn, of which this takes every eleventh, once: what
 // asked for it may fail, with one error that says why, and leaves nothing; all else goes
 // on.
 func TestEachCallFails(t *testing.T) {
-	everyCall(t, 5, func(n int) bool { return failsAt(t, n, failures()[n%3]) })
+	everyCall(t, 11, func(n int) bool { return failsAt(t, n, failures()[n%3]) })
 }
 
 // failsAt lets call n fail, and reports whether there were so many.
@@ -359,7 +368,7 @@ func failsAt(t *testing.T, n int, errno syscall.Errno) bool {
 	path, l, f := filepath.Join(t.TempDir(), "cache"), newLedger(t), cachetest.NewFaulty(t)
 	f.FailAt(n, errno)
 	open := func() (*cache.Dir, error) {
-		return cache.OpenWith(path, later(time.Minute), cache.Options{Disk: f.Disk()})
+		return cache.OpenWith(path, later(time.Minute), cache.Options{Disk: f.Disk(), ChunkAbove: chunkLimit})
 	}
 	d, err := open()
 	if err != nil {

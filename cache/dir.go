@@ -2,6 +2,7 @@ package cache
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -19,6 +20,7 @@ import (
 // The folders of a Dir.
 const (
 	blobsDir      = "blobs"      // ab/abcd…: bytes, named by digest, read-only
+	listsDir      = "lists"      // ab/abcd…: the chunks of a large blob, named by its digest
 	resultsDir    = "results"    // ab/abcd…: JSON, named by key
 	locksDir      = "locks"      // abcd…: one file a key that is being worked on
 	tempDir       = "tmp"        // what is being written
@@ -52,6 +54,8 @@ type Dir struct {
 	disk   *disk.Disk
 	frozen bool // opened by OpenReadOnly
 
+	chunkAbove int64 // bytes
+
 	lockless atomic.Bool // Lock found that there are no locks
 
 	sources *journal[fileID, source]
@@ -71,6 +75,10 @@ func OpenDir(path string, now func() time.Time) (*Dir, error) {
 // Options say how a Dir works. The zero value is what OpenDir takes.
 type Options struct {
 	Disk *disk.Disk // makes the calls to file systems; nil makes them as they are
+
+	// ChunkAbove is the size from which on a new blob is stored in chunks, in bytes;
+	// 0 is 64 MiB. Chunks are of a 32nd to a 16th of it.
+	ChunkAbove int64
 }
 
 // OpenWith is OpenDir with options.
@@ -106,7 +114,7 @@ func newDir(path string, now func() time.Time, o Options) (*Dir, error) {
 	if o.Disk == nil {
 		o.Disk = &disk.Disk{}
 	}
-	d := &Dir{path: path, now: now, disk: o.Disk}
+	d := &Dir{path: path, now: now, disk: o.Disk, chunkAbove: cmp.Or(o.ChunkAbove, chunkAbove)}
 	d.sources = newSources(d, filepath.Join(path, sourcesFile))
 	d.history = newHistory(d, filepath.Join(path, historyFile))
 	return d, nil
@@ -196,21 +204,38 @@ func (d *Dir) badResult(k Key, f *disk.File, err error) error {
 // checkSizes compares the blobs of r that are there with what r says of them.
 func (d *Dir) checkSizes(k Key, r Result) error {
 	for i, o := range r.Outputs {
-		fi, err := d.disk.Stat(d.blobPath(o.Digest))
-		if err != nil || fi.Size() == o.Size {
+		size := d.sizeOf(o)
+		if size == o.Size {
 			continue
 		}
-		if f, err := d.disk.Open(d.blobPath(o.Digest)); err == nil {
-			d.quarantine(f)
-			f.Close()
+		for _, path := range []string{d.blobPath(o.Digest), d.listPath(o.Digest)} {
+			if f, err := d.disk.Open(path); err == nil {
+				d.quarantine(f)
+				f.Close()
+			}
 		}
 		return &MissError{
 			What:   "result " + k.Short(),
-			Reason: fmt.Sprintf("output %d has %d bytes, not %d", i, fi.Size(), o.Size),
+			Reason: fmt.Sprintf("output %d has %d bytes, not %d", i, size, o.Size),
 			Err:    ErrCorrupt,
 		}
 	}
 	return nil
+}
+
+// sizeOf returns the size of an output's blob: that of the output if it is not there.
+func (d *Dir) sizeOf(o Output) int64 {
+	fi, err := d.disk.Stat(d.blobPath(o.Digest))
+	if err == nil {
+		return fi.Size()
+	}
+	if o.Size <= d.chunkAbove {
+		return o.Size // it has no chunks, and is looked for each time: see BenchmarkLookup
+	}
+	if l, err := d.chunksOf(o.Digest); err == nil {
+		return l.size
+	}
+	return o.Size
 }
 
 // Record keeps the result of an action, in place of an earlier one, durably.
@@ -268,8 +293,26 @@ func decodeResult(b []byte) (Result, error) {
 }
 
 // Open returns a blob for reading. A blob that is missing is an ErrMiss; one that was
-// changed after it was stored is moved away and an ErrCorrupt.
+// changed after it was stored is moved away and an ErrCorrupt. A blob in chunks has no
+// method File, and stays readable only while its chunks are not dropped: under a lease
+// (see Hold) they are not.
 func (d *Dir) Open(digest Digest) (Blob, error) {
+	b, err := d.openFile(digest)
+	if !isAbsent(err) {
+		return b, err
+	}
+	chunked, err := d.openChunked(digest)
+	if err != nil {
+		return nil, err
+	}
+	return chunked, nil
+}
+
+// isAbsent reports whether err says that a blob is not there, and not that it is damaged.
+func isAbsent(err error) bool { return errors.Is(err, ErrMiss) && !errors.Is(err, ErrCorrupt) }
+
+// openFile opens a blob that is one file.
+func (d *Dir) openFile(digest Digest) (Blob, error) {
 	f, err := d.open(digest)
 	if err != nil {
 		return nil, err
@@ -300,10 +343,27 @@ func (d *Dir) Stat(digest Digest) (int64, error) {
 	return b.Size(), nil
 }
 
+// statFile is Stat of a blob that is one file.
+func (d *Dir) statFile(digest Digest) (int64, error) {
+	fi, err := d.disk.Stat(d.blobPath(digest))
+	if err == nil && isMarked(fi) {
+		return fi.Size(), nil
+	}
+	b, err := d.openFile(digest)
+	if err != nil {
+		return 0, err
+	}
+	defer b.Close()
+	return b.Size(), nil
+}
+
 // Verify hashes a blob. It returns nil if the blob is whole; a damaged one is moved
 // away and an ErrCorrupt.
 func (d *Dir) Verify(digest Digest) error {
 	f, err := d.open(digest)
+	if isAbsent(err) {
+		return d.verifyChunks(digest)
+	}
 	if err != nil {
 		return err
 	}
@@ -311,12 +371,16 @@ func (d *Dir) Verify(digest Digest) error {
 	return d.rehash(digest, f)
 }
 
-// Remove deletes a blob, if it is there. Whoever has it open can read on.
+// Remove deletes a blob, if it is there. Whoever has it open can read on. Its chunks, if
+// it is stored so, stay until a gc finds that no other blob has them.
 func (d *Dir) Remove(digest Digest) error {
 	if d.frozen {
 		return d.writeError(ErrReadOnly)
 	}
 	err := d.disk.Remove(d.blobPath(digest))
+	if errors.Is(err, fs.ErrNotExist) {
+		err = d.disk.Remove(d.listPath(digest))
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -36,13 +36,13 @@ func (g *gc) drop(ctx context.Context, batch []candidate) error {
 	}
 	for _, b := range batch {
 		if len(b.Pins) > 0 || g.held.uses(b.used) {
-			g.c.InUse += b.Size
+			g.c.InUse += g.frees(b)
 			continue
 		}
 		err := g.evict(b)
 		switch {
 		case errors.Is(err, errInUse):
-			g.c.InUse += b.Size
+			g.c.InUse += g.frees(b)
 		case err != nil:
 			return g.d.writeError(err)
 		default:
@@ -58,12 +58,54 @@ func (g *gc) dropped(b candidate) {
 	if b.links < 2 {
 		g.free += b.Size
 	}
-	d := Dropped{Digest: b.digest, Size: b.Size, Why: b.why, Used: b.used, Seconds: b.seconds}
+	d := Dropped{Digest: b.digest, Size: b.Size + g.dropChunks(b), Why: b.why, Used: b.used, Seconds: b.seconds}
 	if len(b.Results) > 0 {
 		r := &g.s.Results[b.Results[0]]
 		d.Step, d.Action = r.Step, r.Action
 	}
 	g.c.Dropped = append(g.c.Dropped, d)
+}
+
+// frees returns how many bytes dropping a blob frees: those of chunks that another blob
+// has are not among them.
+func (g *gc) frees(b candidate) int64 {
+	n := b.Size
+	for _, digest := range b.chunks {
+		if c := g.s.Blobs[digest]; c != nil && c.lists == 1 && !g.isChunkKept(c) {
+			n += c.Size
+		}
+	}
+	return n
+}
+
+// isChunkKept reports whether a chunk stays although no list names it: it is a blob by
+// itself, or someone stores another blob that has it. A later gc drops it then.
+func (g *gc) isChunkKept(c *StoredBlob) bool {
+	return len(c.Results) > 0 || len(c.Pins) > 0 || g.held.uses(c.Stored) || g.s.At.Sub(c.Stored) < blobGrace
+}
+
+// dropChunks drops the chunks of a blob that went, but for those that another has, and
+// returns how many bytes that frees. One that cannot be dropped is left for a later gc.
+func (g *gc) dropChunks(b candidate) (n int64) {
+	for _, digest := range b.chunks {
+		c := g.s.Blobs[digest]
+		if c == nil {
+			continue
+		}
+		if c.lists--; c.lists > 0 || g.isChunkKept(c) {
+			continue
+		}
+		if !g.l.DryRun && g.d.take(candidate{StoredBlob: c, digest: digest}) != nil {
+			continue
+		}
+		delete(g.s.Blobs, digest)
+		n += c.Size
+		g.c.After -= c.Size
+		if c.links < 2 {
+			g.free += c.Size
+		}
+	}
+	return n
 }
 
 // look reads leases and pins again, at the gate.
@@ -156,6 +198,9 @@ func (d *Dir) bury(s *Stored) error {
 // before, which is seen, or finds none and stores its own.
 func (d *Dir) take(b candidate) error {
 	path := d.blobPath(b.digest)
+	if b.chunks != nil {
+		path = d.listPath(b.digest)
+	}
 	trash := filepath.Join(d.path, tempDir, "gc-"+b.digest.String())
 	if _, err := d.disk.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil

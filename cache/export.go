@@ -1,12 +1,12 @@
 package cache
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -34,23 +34,18 @@ const partial = ".partial"
 // blob under its digest; whoever wants to edit the file copies it. A write by someone
 // whom that does not stop is noticed: see Dir. A link costs no room but must be on
 // the file system of the cache.
+//
+// A blob in chunks is put together: always a Copy, checked on the way.
 func (d *Dir) Export(digest Digest, path string) (how string, err error) {
-	f, err := d.open(digest)
+	b, err := d.Open(digest)
 	if err != nil {
 		return "", err
 	}
-	defer f.Close()
-	fi, err := f.Stat()
-	if err == nil {
-		err = d.checkTime(digest, f, fi)
-	}
-	if err != nil {
-		return "", err
-	}
-	if d.isPresent(digest, fi, path) {
+	defer b.Close()
+	if d.isPresent(digest, b, path) {
 		return Present, nil
 	}
-	how, err = d.export(digest, f, path)
+	how, err = d.export(digest, b, path)
 	switch {
 	case err == nil:
 		return how, nil
@@ -62,13 +57,15 @@ func (d *Dir) Export(digest Digest, path string) (how string, err error) {
 }
 
 // isPresent reports whether path is the blob already, or a file with its bytes.
-func (d *Dir) isPresent(digest Digest, blob fs.FileInfo, path string) bool {
+func (d *Dir) isPresent(digest Digest, blob Blob, path string) bool {
 	fi, err := d.disk.Lstat(path)
 	if err != nil || !fi.Mode().IsRegular() || fi.Size() != blob.Size() {
 		return false
 	}
-	if os.SameFile(fi, blob) {
-		return true
+	if b, ok := blob.(*fileBlob); ok {
+		if mine, err := b.file.Stat(); err == nil && os.SameFile(fi, mine) {
+			return true
+		}
 	}
 	st, err := d.disk.StampAt(path)
 	if err != nil {
@@ -79,7 +76,7 @@ func (d *Dir) isPresent(digest Digest, blob fs.FileInfo, path string) bool {
 }
 
 // export makes the file beside path and renames it.
-func (d *Dir) export(digest Digest, blob *disk.File, path string) (how string, err error) {
+func (d *Dir) export(digest Digest, blob Blob, path string) (how string, err error) {
 	dir, base := filepath.Split(path)
 	dir = filepath.Clean(dir)
 	if err := d.makeDir(dir); err != nil {
@@ -88,10 +85,11 @@ func (d *Dir) export(digest Digest, blob *disk.File, path string) (how string, e
 	d.sweepPartials(dir, base)
 	temp := filepath.Join(dir, fmt.Sprintf(".%s.%d-%s%s", base, d.now().Unix(), rand.Text()[:8], partial))
 	defer d.disk.Remove(temp)
+	file, whole := blob.(*fileBlob)
 	switch {
-	case blob.Reflink(temp) == nil:
+	case whole && file.file.Reflink(temp) == nil:
 		how, err = Reflink, d.place(digest, temp, path)
-	case d.disk.Link(blob.Name(), temp) == nil:
+	case whole && d.disk.Link(file.file.Name(), temp) == nil:
 		how, err = Hardlink, d.disk.Rename(temp, path)
 	default:
 		how, err = Copy, d.copyBlob(digest, blob, temp)
@@ -120,16 +118,18 @@ func (d *Dir) place(digest Digest, temp, path string) error {
 	return nil
 }
 
-// copyBlob copies a blob, and checks its digest since it reads it all.
-func (d *Dir) copyBlob(digest Digest, blob *disk.File, path string) error {
+// copyBlob copies a blob, and checks its digest since it reads it all. One that is
+// damaged is moved away.
+func (d *Dir) copyBlob(digest Digest, blob Blob, path string) error {
 	f, err := d.openTemp(path)
 	if err != nil {
 		return err
 	}
 	h := sha256.New()
-	_, err = io.Copy(io.MultiWriter(f, h), blob)
+	_, err = hashInto(context.Background(), blob, io.MultiWriter(f, h))
 	if err == nil && sumOf(h) != digest {
-		err = d.badBlob(digest, blob, "its bytes have another digest")
+		err = &MissError{What: "blob " + digest.Short(), Reason: "its bytes have another digest", Err: ErrCorrupt}
+		_ = d.Verify(digest)
 	}
 	if err == nil {
 		err = f.Sync()

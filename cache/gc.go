@@ -142,7 +142,7 @@ func (g *gc) run(ctx context.Context) error {
 			continue
 		}
 		batch = append(batch, b)
-		planned += b.Size
+		planned += g.frees(b)
 		if enough := b.why == DroppedForRoom && g.excess() <= planned; len(batch) == gateBatch || enough {
 			if err := g.drop(ctx, batch); err != nil {
 				return err
@@ -157,7 +157,9 @@ func (g *gc) run(ctx context.Context) error {
 func (g *gc) candidates() []candidate {
 	list := make([]candidate, 0, len(g.s.Blobs))
 	for digest, b := range g.s.Blobs {
-		list = append(list, g.judge(digest, b))
+		if b.lists == 0 { // a chunk goes with the last blob that has it
+			list = append(list, g.judge(digest, b))
+		}
 	}
 	slices.SortFunc(list, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(a.value, b.value), a.used.Compare(b.used), slices.Compare(a.digest[:], b.digest[:]))
@@ -221,10 +223,10 @@ func (g *gc) isKept(b candidate) bool {
 	switch {
 	case len(b.Pins) > 0:
 		if b.why != DroppedUnnamed {
-			g.c.Pinned += b.Size
+			g.c.Pinned += g.frees(b)
 		}
 	case g.held.uses(b.used), len(b.Results) == 0 && g.s.At.Sub(b.used) < blobGrace:
-		g.c.InUse += b.Size
+		g.c.InUse += g.frees(b)
 	default:
 		return false
 	}

@@ -12,6 +12,9 @@ import (
 	"time"
 )
 
+// errClosed is returned by a Blob that was closed.
+var errClosed = errors.New("blob was closed")
+
 // errFinished is returned by a Writer that was committed or aborted.
 var errFinished = errors.New("blob was committed or aborted already")
 

@@ -59,6 +59,9 @@ type StoredBlob struct {
 	Results []int     // in Survey.Results, those that name it
 	Pins    []string  // names of the pins that keep it, by themselves or by a result
 	links   int       // names it has, in the store and outside; 1 if that is not known
+
+	chunks []Digest // if it is stored in chunks; Size is then that of their list
+	lists  int      // lists that name it as a chunk
 }
 
 // Bytes returns the bytes of all that the store holds.
@@ -94,6 +97,9 @@ func (d *Dir) Survey(ctx context.Context) (*Survey, error) {
 		return nil, err
 	}
 	if err := d.surveyBlobs(ctx, s); err != nil {
+		return nil, err
+	}
+	if err := d.surveyLists(ctx, s); err != nil {
 		return nil, err
 	}
 	d.surveyOther(s)
@@ -163,6 +169,35 @@ func (d *Dir) surveyBlobs(ctx context.Context, s *Survey) error {
 	})
 }
 
+// surveyLists finds the blobs that are stored in chunks. They come after the chunks,
+// and after the results, which are stored last.
+func (d *Dir) surveyLists(ctx context.Context, s *Survey) error {
+	var mu sync.Mutex
+	err := d.eachFile(ctx, listsDir, func(path string, fi fs.FileInfo) {
+		digest, err := ParseDigest(filepath.Base(path))
+		if err != nil || fi == nil {
+			return
+		}
+		chunks, err := d.peekChunks(path)
+		mu.Lock()
+		defer mu.Unlock()
+		if err != nil { // damaged, or of a later bonsai: it takes room
+			s.Other[listsDir] += fi.Size()
+			s.Foreign++
+			return
+		}
+		if s.Blobs[digest] == nil { // else it is there in both forms, and the file is read
+			s.Blobs[digest] = &StoredBlob{Size: fi.Size(), Stored: fi.ModTime(), links: 1, chunks: chunks}
+		}
+		for _, c := range chunks {
+			if b := s.Blobs[c]; b != nil {
+				b.lists++
+			}
+		}
+	})
+	return err
+}
+
 // eachFile calls visit with every file of a sharded folder, from several goroutines.
 func (d *Dir) eachFile(ctx context.Context, folder string, visit func(path string, fi fs.FileInfo)) error {
 	shards, err := d.disk.ReadDir(filepath.Join(d.path, folder))
@@ -198,7 +233,7 @@ func (d *Dir) eachFile(ctx context.Context, folder string, visit func(path strin
 func (d *Dir) surveyOther(s *Survey) {
 	for _, e := range d.list(d.path) {
 		switch {
-		case slices.Contains([]string{blobsDir, resultsDir, locksDir, leasesDir}, e.Name()):
+		case slices.Contains([]string{blobsDir, listsDir, resultsDir, locksDir, leasesDir}, e.Name()):
 		case e.IsDir():
 			size, _ := d.measure(filepath.Join(d.path, e.Name()))
 			s.Other[e.Name()] += size

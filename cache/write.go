@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"hash"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"bonsai/cache/disk"
 )
@@ -43,13 +45,21 @@ func (d *Dir) temp() (*disk.File, error) {
 	return f, d.writeError(err)
 }
 
-// Create starts a new blob.
-func (d *Dir) Create() (Writer, error) {
+// Create starts a new blob. A large one is stored in chunks, those of which that other
+// blobs have are shared: see Options. Nothing is read from it before Commit, but chunks
+// are blobs of their own, and stay after Abort until a gc.
+func (d *Dir) Create() (Writer, error) { return d.create(false) }
+
+// CreateTransient starts a new blob that will not stay for long: it is one file, however
+// large it is.
+func (d *Dir) CreateTransient() (Writer, error) { return d.create(true) }
+
+func (d *Dir) create(whole bool) (Writer, error) {
 	f, err := d.temp()
 	if err != nil {
 		return nil, err
 	}
-	w := &dirWriter{d: d, file: f, hash: sha256.New()}
+	w := &dirWriter{d: d, file: f, hash: sha256.New(), whole: whole}
 	w.buf = bufio.NewWriterSize(writerFunc(w.flush), writeBuffer)
 	return w, nil
 }
@@ -61,6 +71,9 @@ type dirWriter struct {
 	buf  *bufio.Writer
 	hash hash.Hash
 	size int64
+
+	whole  bool         // never in chunks
+	chunks *chunkWriter // once it is large enough
 }
 
 // writerFunc makes a function a writer.
@@ -78,11 +91,30 @@ func (w *dirWriter) Write(p []byte) (int, error) {
 }
 
 // flush writes and hashes what the buffer holds.
-func (w *dirWriter) flush(p []byte) (int, error) {
-	n, err := w.file.Write(p)
+func (w *dirWriter) flush(p []byte) (n int, err error) {
+	if w.chunks == nil && !w.whole && w.size+int64(len(p)) > w.d.chunkAbove {
+		if err := w.split(); err != nil {
+			return 0, err
+		}
+	}
+	if w.chunks != nil {
+		n, err = w.chunks.Write(p)
+	} else {
+		n, err = w.file.Write(p)
+	}
 	w.hash.Write(p[:n])
 	w.size += int64(n)
 	return n, err
+}
+
+// split goes on in chunks. What was written so far is written again, most likely before
+// the first of it has reached the disk; the file is for the list then.
+func (w *dirWriter) split() error {
+	w.chunks = w.d.newChunkWriter()
+	if _, err := io.Copy(w.chunks, io.NewSectionReader(w.file, 0, w.size)); err != nil {
+		return err
+	}
+	return w.file.Truncate(0)
 }
 
 // Commit implements Writer.
@@ -90,24 +122,44 @@ func (w *dirWriter) Commit() (Output, error) {
 	if w.file == nil {
 		return Output{}, errFinished
 	}
-	if err := w.buf.Flush(); err != nil {
+	err := w.buf.Flush()
+	if err == nil && w.chunks != nil {
+		err = w.list()
+	}
+	if err != nil {
 		return Output{}, errors.Join(w.d.writeError(err), w.Abort())
 	}
 	f := w.file
 	w.file = nil
 	out := Output{Digest: sumOf(w.hash), Size: w.size}
-	if size, err := w.d.Stat(out.Digest); err == nil && size == out.Size && w.d.renew(out.Digest) {
-		// Whoever made it may not have come so far as to make its name durable.
-		err := w.d.disk.SyncDir(filepath.Dir(w.d.blobPath(out.Digest)))
-		return out, errors.Join(w.d.writeError(err), w.d.discard(f))
+	path, other := w.d.blobPath(out.Digest), w.d.listPath(out.Digest)
+	if w.chunks != nil {
+		path, other = other, path
 	}
-	return out, w.d.publish(f, w.d.blobPath(out.Digest), true)
+	if size, err := w.d.Stat(out.Digest); err == nil && size == out.Size {
+		for _, path := range []string{path, other} {
+			if w.d.renew(path) {
+				// Whoever made it may not have come so far as to make its name durable.
+				err := w.d.disk.SyncDir(filepath.Dir(path))
+				return out, errors.Join(w.d.writeError(err), w.d.discard(f))
+			}
+		}
+	}
+	return out, w.d.publish(f, path, true)
+}
+
+// list writes which chunks there are into the file, once they are stored.
+func (w *dirWriter) list() error {
+	if err := w.chunks.finish(); err != nil {
+		return err
+	}
+	_, err := w.file.WriteAt(w.chunks.list.encode(), 0)
+	return err
 }
 
 // renew gives a blob that is stored once more the time of now, so that a gc does not take
 // it for an old one. It returns false if the blob is gone.
-func (d *Dir) renew(digest Digest) bool {
-	path := d.blobPath(digest)
+func (d *Dir) renew(path string) bool {
 	fi, err := d.disk.Stat(path)
 	if err == nil && isMarked(fi) && d.isStale(fi) {
 		err = d.mark(path, d.now())
@@ -122,6 +174,9 @@ func (w *dirWriter) Abort() error {
 	}
 	f := w.file
 	w.file = nil
+	if w.chunks != nil {
+		w.chunks.stop()
+	}
 	return w.d.discard(f)
 }
 
@@ -146,6 +201,14 @@ func (d *Dir) writeFile(path string, b []byte) error {
 // publish gives a temporary file its name in the store, durably; blobs become
 // read-only and get their mark. If that fails nothing of the file is left.
 func (d *Dir) publish(f *disk.File, path string, blob bool) error {
+	if err := d.name(f, path, blob); err != nil {
+		return err
+	}
+	return d.writeError(d.disk.SyncDir(filepath.Dir(path)))
+}
+
+// name is publish, but for making the name durable.
+func (d *Dir) name(f *disk.File, path string, blob bool) error {
 	err := f.Sync()
 	if err == nil && blob {
 		err = d.seal(f.Name())
@@ -158,9 +221,8 @@ func (d *Dir) publish(f *disk.File, path string, blob bool) error {
 	}
 	if err != nil {
 		d.disk.Remove(f.Name())
-		return d.writeError(err)
 	}
-	return d.writeError(d.disk.SyncDir(filepath.Dir(path)))
+	return d.writeError(err)
 }
 
 // seal marks a file and makes it read-only.
@@ -218,9 +280,11 @@ func (d *Dir) makeDir(path string) error {
 
 // writeError says what a failed write to the store means for its caller.
 func (d *Dir) writeError(err error) error {
-	switch {
+	switch prefix := "cache " + d.path + ": "; {
 	case err == nil:
 		return nil
+	case strings.HasPrefix(err.Error(), prefix):
+		return err // of a chunk
 	case errors.Is(err, ErrReadOnly), errors.Is(err, ErrFull), errors.Is(err, ErrNoLocks):
 	case disk.IsReadOnly(err):
 		err = fmt.Errorf("%w: %w", ErrReadOnly, err)
