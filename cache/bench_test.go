@@ -180,13 +180,13 @@ func BenchmarkChunks(b *testing.B) {
 	out := create(b, d.Create)
 	b.Run("tuned/as=chunks", func(b *testing.B) {
 		b.SetBytes(int64(len(model)))
-		before := bytesOf(b, d, "blobs")
+		before := blobBytes(b, d)
 		n := 0
 		for ; b.Loop(); n++ {
 			_, _ = rng.Read(model[40<<20 : 45<<20])
 			create(b, d.Create)
 		}
-		more := float64(bytesOf(b, d, "blobs")-before) / float64(n)
+		more := float64(blobBytes(b, d)-before) / float64(n)
 		b.ReportMetric(100*(1-more/float64(len(model))), "%shared")
 	})
 	b.Run("read/as=chunks", func(b *testing.B) { benchRead(b, d, out.Digest) })

@@ -124,6 +124,19 @@ func (d *Dir) peekChunks(path string) ([]Digest, error) {
 	return chunks, nil
 }
 
+// renewAll renews a blob and its chunks, as storing it once more does.
+func (d *Dir) renewAll(digest Digest) bool {
+	path, ok := d.renewBlob(digest)
+	if !ok || path != d.listPath(digest) {
+		return ok
+	}
+	chunks, err := d.peekChunks(path)
+	for _, c := range chunks {
+		ok = ok && d.renew(d.blobPath(c))
+	}
+	return ok && err == nil
+}
+
 // dropList moves the list of a blob away.
 func (d *Dir) dropList(digest Digest) {
 	if f, err := d.disk.Open(d.listPath(digest)); err == nil {
@@ -200,7 +213,7 @@ func (c *chunkWriter) Write(p []byte) (int, error) { return c.to.Write(p) }
 
 // finish waits until all chunks are stored, durably.
 func (c *chunkWriter) finish() error {
-	c.to.Close()
+	_ = c.to.Close() // a pipe's does not fail
 	<-c.done
 	if c.err != nil {
 		return c.err

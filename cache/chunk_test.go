@@ -42,9 +42,9 @@ func filesOf(t testing.TB, d *cache.Dir, folder string) []string {
 	return files
 }
 
-func bytesOf(t testing.TB, d *cache.Dir, folder string) (n int64) {
+func blobBytes(t testing.TB, d *cache.Dir) (n int64) {
 	t.Helper()
-	for _, path := range filesOf(t, d, folder) {
+	for _, path := range filesOf(t, d, "blobs") {
 		fi, err := os.Stat(path)
 		if err != nil {
 			t.Fatal(err)
@@ -55,7 +55,7 @@ func bytesOf(t testing.TB, d *cache.Dir, folder string) (n int64) {
 }
 
 func TestDirWithChunksIsAStore(t *testing.T) {
-	cachetest.Run(t, func(t *testing.T) cachetest.Store { return openChunking(t, 32<<10) })
+	cachetest.Run(t, func(t *testing.T) cachetest.Store { return openChunking(t, 256<<10) })
 }
 
 // Two models that differ in a few places share the rest.
@@ -66,12 +66,12 @@ func TestChunksAreShared(t *testing.T) {
 	copy(b[300_000:], sample(20_000, "tuned"))
 	b = append(append(bytes.Clone(b[:700_000]), "some bytes more"...), b[700_000:]...)
 	put(t, d, a)
-	one := bytesOf(t, d, "blobs")
+	one := blobBytes(t, d)
 	if one < 1<<20 || len(filesOf(t, d, "lists")) != 1 || len(filesOf(t, d, "blobs")) < 256 {
 		t.Errorf("a blob has %d bytes in %d chunks and %d lists", one, len(filesOf(t, d, "blobs")), len(filesOf(t, d, "lists")))
 	}
 	put(t, d, b)
-	if more := bytesOf(t, d, "blobs") - one; more < 20_000 || more > 60_000 {
+	if more := blobBytes(t, d) - one; more < 20_000 || more > 60_000 {
 		t.Errorf("the second blob takes %d bytes more of %d, for 20 kB that differ", more, len(b))
 	}
 	wantBlob(t, d, a)
@@ -276,7 +276,7 @@ func TestChunksAreCollected(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	both := bytesOf(t, d, "blobs")
+	both := blobBytes(t, d)
 	gc := func(after time.Duration, l cache.Limits) cache.Collection {
 		t.Helper()
 		c, err := reopenChunking(t, path, 64<<10, later(after)).GC(t.Context(), l)
@@ -294,7 +294,7 @@ func TestChunksAreCollected(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := gc(49*time.Hour, cache.Limits{Age: 24 * time.Hour})
-	left := bytesOf(t, d, "blobs")
+	left := blobBytes(t, d)
 	if _, err := d.Stat(cache.DigestOf(a)); !errors.Is(err, cache.ErrMiss) {
 		t.Errorf("the blob that nobody used is there: %v", err)
 	}
@@ -329,5 +329,56 @@ func TestChunksOfNothingAreCollected(t *testing.T) {
 	}
 	if left := tree(t, d.Path()); len(left) != 1 {
 		t.Errorf("left are %v", left)
+	}
+}
+
+// All of a store is verified chunk by chunk, and a list that lacks one is told.
+func TestVerifyAllWithChunks(t *testing.T) {
+	d := openChunking(t, 64<<10)
+	out := put(t, d, sample(200_000, "model"))
+	if err := d.Record(cache.KeyOf(nil), cache.Result{Outputs: []cache.Output{out}, Step: "codes.body"}); err != nil {
+		t.Fatal(err)
+	}
+	v, err := d.VerifyAll(t.Context(), nil)
+	if err != nil || len(v.Damaged) > 0 || v.Bytes < 200_000 || v.Blobs < 50 {
+		t.Errorf("VerifyAll = %+v, %v", v, err)
+	}
+	if err := os.Remove(filesOf(t, d, "blobs")[0]); err != nil {
+		t.Fatal(err)
+	}
+	v, err = d.VerifyAll(t.Context(), nil)
+	if err != nil || len(v.Damaged) != 1 || v.Damaged[0].What != "blob "+out.Digest.Short() {
+		t.Errorf("VerifyAll without a chunk = %+v, %v", v, err)
+	}
+	if n := len(filesOf(t, d, "lists")); n != 0 {
+		t.Errorf("%d lists are left", n)
+	}
+}
+
+// To delete a result deletes the chunks of its blobs, and one alone is not deleted.
+func TestDeleteChunks(t *testing.T) {
+	d := openChunking(t, 64<<10)
+	out := put(t, d, sample(200_000, "model"))
+	if err := d.Record(cache.KeyOf(nil), cache.Result{Outputs: []cache.Output{out}}); err != nil {
+		t.Fatal(err)
+	}
+	soon := reopenChunking(t, d.Path(), 64<<10, later(3*time.Hour))
+	s, err := soon.Survey(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	chunk, err := cache.ParseDigest(filepath.Base(filesOf(t, d, "blobs")[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := soon.DeleteBlob(s, chunk); err == nil {
+		t.Error("a chunk of a blob was deleted")
+	}
+	freed, err := soon.Delete(s, cache.KeyOf(nil))
+	if err != nil || freed < 200_000 {
+		t.Errorf("Delete = %d, %v", freed, err)
+	}
+	if n := len(filesOf(t, d, "blobs")); n != 0 {
+		t.Errorf("%d chunks are left", n)
 	}
 }

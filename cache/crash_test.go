@@ -317,10 +317,10 @@ func everyCall(t *testing.T, step int, try func(n int) bool) {
 }
 
 // The process is killed, or at every other call the power lost, at each call to the file
-// system in turn, of which this takes every seventh: what was promised is there, all that is there is whole, nothing is
+// system in turn, of which this takes every eleventh: what was promised is there, all that is there is whole, nothing is
 // locked, and what is left over goes away.
 func TestKilledAtEachCall(t *testing.T) {
-	everyCall(t, 7, func(n int) bool { return killedAt(t, n, n%2 == 0) })
+	everyCall(t, 11, func(n int) bool { return killedAt(t, n, n%2 == 0) })
 }
 
 // killedAt kills the process at call n, and reports whether it made so many.
@@ -355,11 +355,11 @@ func killedAt(t *testing.T, n int, power bool) bool {
 // failures are what a file system may say of any call.
 func failures() []syscall.Errno { return []syscall.Errno{syscall.EIO, syscall.ENOSPC, syscall.EACCES} }
 
-// Each call to the file system fails in turn, of which this takes every eleventh, once: what
+// Each call to the file system fails in turn, of which this takes every thirteenth, once: what
 // asked for it may fail, with one error that says why, and leaves nothing; all else goes
 // on.
 func TestEachCallFails(t *testing.T) {
-	everyCall(t, 11, func(n int) bool { return failsAt(t, n, failures()[n%3]) })
+	everyCall(t, 13, func(n int) bool { return failsAt(t, n, failures()[n%3]) })
 }
 
 // failsAt lets call n fail, and reports whether there were so many.

@@ -81,7 +81,7 @@ func (g *gc) frees(b candidate) int64 {
 // isChunkKept reports whether a chunk stays although no list names it: it is a blob by
 // itself, or someone stores another blob that has it. A later gc drops it then.
 func (g *gc) isChunkKept(c *StoredBlob) bool {
-	return len(c.Results) > 0 || len(c.Pins) > 0 || g.held.uses(c.Stored) || g.s.At.Sub(c.Stored) < blobGrace
+	return c.direct || len(c.Pins) > 0 || g.held.uses(c.Stored) || g.s.At.Sub(c.Stored) < blobGrace
 }
 
 // dropChunks drops the chunks of a blob that went, but for those that another has, and

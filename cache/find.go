@@ -67,13 +67,14 @@ func (d *Dir) Delete(s *Survey, k Key) (freed int64, err error) {
 	}
 	for _, o := range r.Outputs {
 		b := s.Blobs[o.Digest]
-		if b == nil || len(b.Results) > 1 || len(b.Pins) > 0 {
+		if b == nil || len(b.Results) > 1 || len(b.Pins) > 0 || b.lists > 0 {
 			continue
 		}
-		if err := d.take(candidate{StoredBlob: b, digest: o.Digest}); err != nil {
+		c := candidate{StoredBlob: b, digest: o.Digest}
+		if err := d.take(c); err != nil {
 			return freed, d.deleteError("blob "+o.Digest.Short(), err)
 		}
-		freed += b.Size
+		freed += b.Size + g.dropChunks(c)
 		delete(s.Blobs, o.Digest)
 	}
 	return freed, nil
@@ -91,11 +92,14 @@ func (d *Dir) DeleteBlob(s *Survey, digest Digest) (freed int64, err error) {
 	if err := g.keptBy("blob "+digest.Short(), b.Pins, c); err != nil {
 		return 0, err
 	}
+	if b.lists > 0 {
+		return 0, &KeptError{What: "blob " + digest.Short(), By: "larger blobs that it is a chunk of"}
+	}
 	defer d.gate()()
 	if err := g.evict(c); err != nil {
 		return 0, d.deleteError("blob "+digest.Short(), err)
 	}
-	return b.Size, nil
+	return b.Size + g.dropChunks(c), nil
 }
 
 func (g *gc) keptBy(what string, pins []string, c candidate) error {

@@ -62,6 +62,7 @@ type StoredBlob struct {
 
 	chunks []Digest // if it is stored in chunks; Size is then that of their list
 	lists  int      // lists that name it as a chunk
+	direct bool     // a result names it, and not only one of a blob that it is a chunk of
 }
 
 // Bytes returns the bytes of all that the store holds.
@@ -279,20 +280,27 @@ func (s *Survey) connect() {
 		r.Pins = keys[r.Key]
 		for j, o := range r.Outputs {
 			b := s.Blobs[o.Digest]
-			if b == nil {
+			if b == nil || !s.isWhole(b) {
 				continue
 			}
-			r.There[j] = true
-			if n := len(b.Results); n == 0 || b.Results[n-1] != i {
-				b.Results = append(b.Results, i)
+			r.There[j], b.direct = true, true
+			b.name(i, r.Pins)
+			for _, c := range b.chunks {
+				s.Blobs[c].name(i, r.Pins)
 			}
-			b.Pins = append(b.Pins, r.Pins...)
 		}
 	}
 	for _, p := range s.Pins {
 		for _, digest := range p.Digests {
-			if b := s.Blobs[digest]; b != nil {
-				b.Pins = append(b.Pins, p.Name)
+			b := s.Blobs[digest]
+			if b == nil {
+				continue
+			}
+			b.Pins = append(b.Pins, p.Name)
+			for _, c := range b.chunks {
+				if b := s.Blobs[c]; b != nil {
+					b.Pins = append(b.Pins, p.Name)
+				}
 			}
 		}
 	}
@@ -300,4 +308,17 @@ func (s *Survey) connect() {
 		slices.SortFunc(b.Pins, cmp.Compare)
 		b.Pins = slices.Compact(b.Pins)
 	}
+}
+
+// name says that a result names a blob, and what keeps that result.
+func (b *StoredBlob) name(result int, pins []string) {
+	if n := len(b.Results); n == 0 || b.Results[n-1] != result {
+		b.Results = append(b.Results, result)
+	}
+	b.Pins = append(b.Pins, pins...)
+}
+
+// isWhole reports whether all chunks of a blob are there.
+func (s *Survey) isWhole(b *StoredBlob) bool {
+	return !slices.ContainsFunc(b.chunks, func(c Digest) bool { return s.Blobs[c] == nil })
 }

@@ -145,7 +145,7 @@ func (u *unpacker) blob(o Output) error {
 	}
 	var w Writer = discarding{}
 	there, err := u.d.Stat(o.Digest)
-	fresh := err != nil || there != o.Size || !u.d.renew(o.Digest)
+	fresh := err != nil || there != o.Size || !u.d.renewAll(o.Digest)
 	if fresh {
 		if w, err = u.d.Create(); err != nil {
 			u.storeFailed = true

@@ -39,6 +39,9 @@ func (d *Dir) VerifyAll(ctx context.Context, progress func(done, total int64)) (
 	if err := d.surveyBlobs(ctx, s); err != nil {
 		return v.sum, err
 	}
+	if err := d.surveyLists(ctx, s); err != nil {
+		return v.sum, err
+	}
 	s.connect()
 	for _, b := range s.Blobs {
 		v.total += b.Size
@@ -136,9 +139,22 @@ func (v *verifier) blobs(ctx context.Context, s *Survey) error {
 	return ctx.Err()
 }
 
+// verify verifies one blob. The chunks of one are verified by themselves.
+func (v *verifier) verify(digest Digest, b *StoredBlob) error {
+	if b.chunks == nil {
+		return v.d.Verify(digest)
+	}
+	_, err := v.d.openChunked(digest)
+	if isAbsent(err) {
+		v.d.dropList(digest)
+		return errors.New("not all of its chunks are there")
+	}
+	return err
+}
+
 func (v *verifier) blob(digest Digest, s *Survey) {
-	err := v.d.Verify(digest)
 	b := s.Blobs[digest]
+	err := v.verify(digest, b)
 	if miss, ok := errors.AsType[*MissError](err); ok && miss.Err == nil {
 		err = nil // it was dropped meanwhile
 	}

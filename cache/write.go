@@ -132,20 +132,17 @@ func (w *dirWriter) Commit() (Output, error) {
 	f := w.file
 	w.file = nil
 	out := Output{Digest: sumOf(w.hash), Size: w.size}
-	path, other := w.d.blobPath(out.Digest), w.d.listPath(out.Digest)
-	if w.chunks != nil {
-		path, other = other, path
-	}
 	if size, err := w.d.Stat(out.Digest); err == nil && size == out.Size {
-		for _, path := range []string{path, other} {
-			if w.d.renew(path) {
-				// Whoever made it may not have come so far as to make its name durable.
-				err := w.d.disk.SyncDir(filepath.Dir(path))
-				return out, errors.Join(w.d.writeError(err), w.d.discard(f))
-			}
+		if path, ok := w.d.renewBlob(out.Digest); ok {
+			// Whoever made it may not have come so far as to make its name durable.
+			err := w.d.disk.SyncDir(filepath.Dir(path))
+			return out, errors.Join(w.d.writeError(err), w.d.discard(f))
 		}
 	}
-	return out, w.d.publish(f, path, true)
+	if w.chunks != nil {
+		return out, w.d.publish(f, w.d.listPath(out.Digest), true)
+	}
+	return out, w.d.publish(f, w.d.blobPath(out.Digest), true)
 }
 
 // list writes which chunks there are into the file, once they are stored.
@@ -155,6 +152,15 @@ func (w *dirWriter) list() error {
 	}
 	_, err := w.file.WriteAt(w.chunks.list.encode(), 0)
 	return err
+}
+
+// renewBlob renews the file of a blob, or the list of its chunks.
+func (d *Dir) renewBlob(digest Digest) (path string, ok bool) {
+	if path = d.blobPath(digest); d.renew(path) {
+		return path, true
+	}
+	path = d.listPath(digest)
+	return path, d.renew(path)
 }
 
 // renew gives a blob that is stored once more the time of now, so that a gc does not take

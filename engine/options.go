@@ -9,7 +9,8 @@ import (
 
 // A Store holds results under their key and blobs under their digest. It is safe for
 // concurrent use. One that also has a method Remove(cache.Digest) error is asked to
-// drop transient artifacts that nothing needs any more.
+// drop transient artifacts that nothing needs any more; one that has a method
+// CreateTransient() (cache.Writer, error) is told of them.
 type Store interface {
 	Lookup(k cache.Key) (cache.Result, error) // any error is a miss
 	Record(k cache.Key, r cache.Result) error
@@ -47,9 +48,13 @@ type Logs interface {
 	SaveLog(k cache.Key, text []byte) error
 }
 
-// remover is what a Store may also be.
+// remover and transientCreator are what a Store may also be.
 type remover interface {
 	Remove(d cache.Digest) error
+}
+
+type transientCreator interface {
+	CreateTransient() (cache.Writer, error)
 }
 
 // A peeker is a Store that can return a result without counting that as a use of it.
@@ -96,6 +101,14 @@ type Options struct {
 	// manifest. Otherwise a result that another machine made is as good, although its
 	// last bits may differ.
 	Strict bool
+}
+
+// create starts the blob of an output.
+func (o *Options) create(out Output) (cache.Writer, error) {
+	if s, ok := o.Store.(transientCreator); ok && out.Transient {
+		return s.CreateTransient()
+	}
+	return o.Store.Create()
 }
 
 // platform is what Strict adds to every manifest.

@@ -195,7 +195,7 @@ func (t *attempt) create() *production {
 		writers: make([]cache.Writer, n), buffers: make([]*bufio.Writer, n), plain: make([]io.Writer, n),
 	}
 	for i := range n {
-		w, err := t.opt.Store.Create()
+		w, err := t.opt.create(t.action.Outputs[i])
 		if err != nil {
 			p.err = t.outputError(i, err)
 			return p
