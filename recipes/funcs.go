@@ -55,9 +55,9 @@ func functions(dir string, lookupEnv func(string) (string, bool), saw func(rules
 		"can": tryfunc.CanFunc, "try": tryfunc.TryFunc,
 		"tobool": stdlib.MakeToFunc(cty.Bool), "tonumber": bounded(stdlib.MakeToFunc(cty.Number)),
 		"tostring": stdlib.MakeToFunc(cty.String),
-		"tolist":   stdlib.MakeToFunc(cty.List(cty.DynamicPseudoType)),
+		"tolist":   toCollection(cty.List(cty.DynamicPseudoType), cty.ListVal),
 		"tomap":    stdlib.MakeToFunc(cty.Map(cty.DynamicPseudoType)),
-		"toset":    stdlib.MakeToFunc(cty.Set(cty.DynamicPseudoType)),
+		"toset":    toCollection(cty.Set(cty.DynamicPseudoType), cty.SetVal),
 
 		// Encodings, files and the environment.
 		"abspath": absFunc(dir), "basename": textFunc(path.Base), "csvdecode": stdlib.CSVDecodeFunc, "dirname": textFunc(path.Dir),
