@@ -1,12 +1,14 @@
 package view
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"strings"
+	"syscall"
 
 	"bonsai/cache"
 	"bonsai/engine"
@@ -57,10 +59,38 @@ func apart(err error) (list []error) {
 
 // hint returns what a user can do about err, or "". It is the only place for advice.
 func hint(err error) string {
-	if h := dataHint(err); h != "" {
-		return h
+	return cmp.Or(dataHint(err), buildHint(err), systemHint(err), goOnHint(err))
+}
+
+// systemHint is about what the operating system refuses.
+func systemHint(err error) string {
+	switch {
+	case errors.Is(err, syscall.EDQUOT):
+		return "Your quota on this disk is used up. Nothing finished is lost: make room, or give another folder with cache= " +
+			"or BONSAI_CACHE, and build again."
+	case errors.Is(err, syscall.ENOTDIR):
+		return "A part of the path is a file where a folder must be: give another one with cache= or out=, or move the file away."
+	case errors.Is(err, syscall.ENAMETOOLONG):
+		return "The file system takes no name as long as this: shorten it in the recipe, or choose a shorter path."
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		return "Raise the limit of open files (ulimit -n), or build with fewer workers=."
+	case errors.Is(err, syscall.EIO):
+		return "The disk or the network could not read or write: check it first. What is finished is kept."
+	case errors.Is(err, syscall.EROFS):
+		return "The file system is mounted read-only: give a folder on another one with cache= or out=."
+	case errors.Is(err, fs.ErrPermission):
+		return "Check who owns the file or the folder, and its permissions. The cache may be elsewhere: cache= or BONSAI_CACHE."
+	default:
+		return ""
 	}
-	return buildHint(err)
+}
+
+// goOnHint is for failures that nothing else is known about.
+func goOnHint(err error) string {
+	if is[*engine.ActionError](err) {
+		return "What was finished is kept: the next build goes on from there."
+	}
+	return ""
 }
 
 // dataHint is about files that do not hold what they should.
@@ -133,10 +163,6 @@ func buildHint(err error) string {
 		return "bonsai build without target= lists the targets."
 	case is[*engine.SourceError](err) && errors.Is(err, fs.ErrNotExist):
 		return "The file was there when the recipe was read. Put it back, or change the recipe."
-	case errors.Is(err, fs.ErrPermission):
-		return "Check who owns the file, and its permissions."
-	case is[*engine.ActionError](err):
-		return "What was finished is kept: the next build goes on from there."
 	default:
 		return ""
 	}

@@ -1,6 +1,8 @@
 package view_test
 
 import (
+	"bytes"
+	"errors"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -8,7 +10,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+
+	"bonsai/cmd/bonsai/view"
+	"bonsai/engine"
 )
 
 // root is the top of the module.
@@ -42,6 +48,22 @@ func TestHintsAreComplete(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// What the operating system refuses has advice too, whatever it is wrapped in.
+func TestHintsOfTheSystem(t *testing.T) {
+	for err, want := range map[error]string{
+		syscall.ENOTDIR: "file where a folder", syscall.ENAMETOOLONG: "shorten it", syscall.EMFILE: "ulimit -n",
+		syscall.EIO: "check it first", syscall.EDQUOT: "quota", syscall.EROFS: "read-only", syscall.EACCES: "who owns",
+		errors.New("odd"): "the next build goes on",
+	} {
+		var b bytes.Buffer
+		wrapped := &engine.ActionError{Step: "a.b", Err: &fs.PathError{Op: "open", Path: "x", Err: err}}
+		view.Error(&b, wrapped, view.Style{Width: 200})
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("of %v it says %q, not %q", err, b.String(), want)
+		}
 	}
 }
 
