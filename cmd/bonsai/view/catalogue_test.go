@@ -86,14 +86,9 @@ func messagesOf(file *ast.File) (list []message) {
 					add(kind, n.Args[i])
 				}
 			}
-		case *ast.KeyValueExpr:
-			if key, ok := n.Key.(*ast.Ident); ok {
-				switch key.Name {
-				case "Summary":
-					add("summary", n.Value)
-				case "Detail":
-					add("detail", n.Value)
-				}
+		case *ast.CompositeLit:
+			if of, ok := n.Type.(*ast.SelectorExpr); ok && of.Sel.Name == "Diagnostic" {
+				addFields(n, add)
 			}
 		case *ast.FuncDecl:
 			if n.Name.Name == "Error" && n.Recv != nil && n.Body != nil {
@@ -103,6 +98,22 @@ func messagesOf(file *ast.File) (list []message) {
 		return true
 	})
 	return list
+}
+
+// addFields adds the texts of a diagnostic.
+func addFields(diagnostic *ast.CompositeLit, add func(kind string, e ast.Expr)) {
+	for _, field := range diagnostic.Elts {
+		pair, ok := field.(*ast.KeyValueExpr)
+		if !ok {
+			continue
+		}
+		switch key, _ := pair.Key.(*ast.Ident); key.Name {
+		case "Summary":
+			add("summary", pair.Value)
+		case "Detail":
+			add("detail", pair.Value)
+		}
+	}
 }
 
 // argumentsOf returns which arguments of a call are messages, of which kind.
