@@ -75,7 +75,7 @@ func (t *attempt) spawn(ctx context.Context, run runFunc, in []*io.SectionReader
 // method returns what runs the op.
 func (t *attempt) method() (runFunc, error) {
 	op, ok := t.action.Op.(Resumable)
-	if !ok || t.opt.Scratch == nil || t.shared {
+	if !ok || !t.resumes() {
 		return t.action.Op.Run, nil
 	}
 	folder, err := t.scratch()

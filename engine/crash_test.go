@@ -98,8 +98,15 @@ func child(dir string) error {
 		return err
 	}
 	g, want := slowGraph(dir, log)
+	if _, err := os.Stat(filepath.Join(dir, "climb")); err == nil {
+		g, want = climbGraph(dir, func(piece int) error {
+			time.Sleep(5 * time.Millisecond)
+			_, err := fmt.Fprintf(log, "piece %d\n", piece)
+			return err
+		})
+	}
 	outs, err := engine.Build(context.Background(), g, []*engine.Artifact{want}, engine.Options{
-		Store: store, Sources: store, History: store, Locker: store, Workers: 2,
+		Store: store, Sources: store, History: store, Locker: store, Scratch: store, Logs: store, Workers: 2,
 		Emit: func(e engine.Event) {
 			if e, ok := e.(engine.Finished); ok && !e.Hit {
 				fmt.Fprintf(log, "finished %s\n", strings.TrimPrefix(e.Step, "step "))
@@ -249,5 +256,46 @@ func TestDamagedDir(t *testing.T) {
 		if _, err := store.Stat(first[0].Digest); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// climbGraph has one action that goes on where it was: 40 pieces over a source.
+func climbGraph(dir string, did func(piece int) error) (*engine.Graph, *engine.Artifact) {
+	g := &engine.Graph{}
+	return g, g.Add(engine.Action{
+		Step: "climb", Op: climber{Pieces: 40, did: did}, In: of(g.Source(filepath.Join(dir, "text"))),
+		Outputs: []engine.Output{{}},
+	})[0]
+}
+
+// Killed at several moments, an action goes on where it was: no piece is done more often
+// than it was killed at, and the bytes are those of a run that nobody killed.
+func TestKilledActionGoesOn(t *testing.T) {
+	dir := crashDir(t)
+	file(t, dir, "climb", "")
+	kills := 0
+	for ; kills < 4; kills++ {
+		c := start(t, dir)
+		time.Sleep(time.Duration(60+20*kills) * time.Millisecond)
+		_ = c.Process.Kill()
+		_ = c.Wait()
+	}
+	if err := start(t, dir).Wait(); err != nil {
+		t.Fatal(err)
+	}
+	log, err := os.ReadFile(filepath.Join(dir, "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, want := climbGraph(dir, func(int) error { return nil })
+	cold := build(t, g, engine.Options{Store: cache.NewMem(clock)}, want)[0].Digest
+	if !strings.Contains(string(log), "built "+cold.String()) {
+		t.Errorf("built other bytes than a run that nobody killed: %s", log)
+	}
+	if n := strings.Count(string(log), "piece "); n < 40 || n > 40+kills {
+		t.Errorf("%d pieces were done in %d runs, want 40 and at most one more for each kill", n, kills+1)
+	}
+	if left, _ := os.ReadDir(filepath.Join(dir, "cache", "scratch")); len(left) > 0 {
+		t.Errorf("%d scratch folders are left", len(left))
 	}
 }

@@ -55,7 +55,7 @@ func checkReads(t *testing.T, e engine.Finished, reads []cache.Digest) {
 	}
 }
 
-func fickleLife(t *testing.T, b []byte) {
+func fickleLife(t *testing.T, b []byte) (edited int) {
 	d := &dice{b}
 	s, c := newShaky(), newTally()
 	w := newWorld(d, t.TempDir())
@@ -76,18 +76,20 @@ func fickleLife(t *testing.T, b []byte) {
 		}
 		w.checkFickle(t, s, c, 1+d.roll(3))
 		if d.done() {
-			return
+			break
 		}
 		for range 1 + d.roll(3) {
 			w.edit(d, s)
+			edited++
 		}
 	}
+	return edited
 }
 
 // FuzzFickle checks builds whose ops are not deterministic and whose store loses blobs.
 func FuzzFickle(f *testing.F) {
 	f.Add([]byte("a few bytes that make a small world"))
-	f.Fuzz(fickleLife)
+	f.Fuzz(func(t *testing.T, b []byte) { fickleLife(t, b) })
 }
 
 func TestRandomFickleLives(t *testing.T) {

@@ -91,7 +91,7 @@ func (t *attempt) end(ctx context.Context, p *production, started time.Time, pea
 	if p.err == nil {
 		p.err = t.unchanged(ctx)
 	}
-	if errors.Is(p.err, ErrChanged) {
+	if p.err != nil && t.resumes() && t.unchanged(ctx) != nil {
 		t.warning = t.dropScratch() // it may come of what the file is now
 	}
 	if p.err == nil {

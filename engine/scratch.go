@@ -69,10 +69,16 @@ func (t *attempt) sources() (string, error) {
 	return string(text), nil
 }
 
+// resumes reports whether the op has a scratch folder.
+func (t *attempt) resumes() bool {
+	_, ok := t.action.Op.(Resumable)
+	return ok && t.opt.Scratch != nil && !t.shared
+}
+
 // dropScratch removes what is of no use any more: after a result was recorded, and after
 // a source changed under the run.
 func (t *attempt) dropScratch() error {
-	if _, ok := t.action.Op.(Resumable); !ok || t.opt.Scratch == nil || t.shared {
+	if !t.resumes() {
 		return nil
 	}
 	return t.opt.Scratch.DropScratch(t.key)

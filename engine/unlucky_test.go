@@ -116,7 +116,7 @@ func (w *world) checkSpared(t *testing.T, s *shaky, bad map[int]bool) {
 
 // unluckyLife rolls a world, builds it with bad luck, and then with good luck: what ended
 // well the first time does not run again.
-func unluckyLife(t *testing.T, b []byte) {
+func unluckyLife(t *testing.T, b []byte) (edited int) {
 	d := &dice{b}
 	w, s := newWorld(d, t.TempDir()), newShaky()
 	for edits := 0; edits < 8 && !t.Failed(); edits++ {
@@ -142,18 +142,20 @@ func unluckyLife(t *testing.T, b []byte) {
 			}
 		}
 		if d.done() {
-			return
+			break
 		}
 		for range 1 + d.roll(3) {
 			w.edit(d, s)
+			edited++
 		}
 	}
+	return edited
 }
 
 // FuzzUnlucky checks builds in which ops fail, panic, or interrupt the build.
 func FuzzUnlucky(f *testing.F) {
 	f.Add([]byte("a few bytes that make a small world"))
-	f.Fuzz(unluckyLife)
+	f.Fuzz(func(t *testing.T, b []byte) { unluckyLife(t, b) })
 }
 
 func TestRandomUnluckyLives(t *testing.T) {

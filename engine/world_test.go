@@ -46,6 +46,7 @@ type world struct {
 	toys    []toy
 	want    []ref
 	fickle  bool
+	wrap    func(mix) engine.Op // what an op is made, if set
 	act     func(action int) func(context.Context, func(float64, string)) error
 }
 
@@ -164,6 +165,9 @@ func (w *world) graph(t testing.TB, c *tally) (*engine.Graph, []*engine.Artifact
 	}
 	for i, toy := range w.toys {
 		a := engine.Action{Step: fmt.Sprint("toy ", i), Op: w.op(i, c)}
+		if w.wrap != nil {
+			a.Op = w.wrap(w.op(i, c))
+		}
 		for _, r := range toy.in {
 			a.In = append(a.In, at(r))
 		}
@@ -233,7 +237,9 @@ func (w *world) checkPlan(t *testing.T, p *engine.Plan, ran map[int]int) {
 	status := make(map[int]engine.Status)
 	// Bytes that are missing may come back as those of another action.
 	missing := slices.ContainsFunc(p.Entries, func(e engine.Entry) bool {
-		return slices.ContainsFunc(e.Reasons, func(r engine.Reason) bool { return r.Kind == engine.Missing })
+		return slices.ContainsFunc(e.Reasons, func(r engine.Reason) bool {
+			return r.Kind == engine.Missing || r.Kind == engine.Evicted && r.Old != ""
+		})
 	})
 	for _, e := range p.Entries {
 		var i int
@@ -277,17 +283,20 @@ func (w *world) checkTransients(t *testing.T, s *shaky, ran map[int]int) {
 	}
 }
 
-// life rolls a world, builds it, edits it, builds it again, and so on.
-func life(t *testing.T, b []byte) {
+// life rolls a world, builds it, edits it, builds it again, and so on. It returns the
+// number of edits.
+func life(t *testing.T, b []byte) (edited int) {
 	d := &dice{b}
 	w, s := newWorld(d, t.TempDir()), newShaky()
 	w.checkBuild(t, s, 1+d.roll(3))
 	for edits := 0; !d.done() && edits < 8 && !t.Failed(); edits++ {
 		for range 1 + d.roll(3) {
 			w.edit(d, s)
+			edited++
 		}
 		w.checkBuild(t, s, 1+d.roll(3))
 	}
+	return edited
 }
 
 // FuzzBuild checks the one promise of an incremental build. After any edit, of settings,
@@ -296,7 +305,7 @@ func life(t *testing.T, b []byte) {
 // not announce, and then there is nothing left to run.
 func FuzzBuild(f *testing.F) {
 	f.Add([]byte("a few bytes that make a small world"))
-	f.Fuzz(life)
+	f.Fuzz(func(t *testing.T, b []byte) { life(t, b) })
 }
 
 func TestRandomLives(t *testing.T) {
