@@ -244,14 +244,8 @@ func (d *Dir) Record(k Key, r Result) error {
 	if err != nil {
 		return fmt.Errorf("result %s: %w", k.Short(), err)
 	}
-	path := d.resultPath(k)
-	if err := d.writeFile(path, b); err != nil {
-		return err
-	}
-	// The clock that marks are compared with is the caller's, not the file system's. One
-	// that cannot be set is off by the difference of the two.
-	_ = d.disk.Chtimes(path, d.now())
-	return nil
+	// The clock that marks are compared with is the caller's, not the file system's.
+	return d.writeFileAt(d.resultPath(k), b, d.now())
 }
 
 // encodeResult returns the file of a result: two JSON values, one a line. The second

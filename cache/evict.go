@@ -187,10 +187,7 @@ func (d *Dir) bury(s *Stored) error {
 	if err != nil {
 		return err
 	}
-	if err := d.writeFile(path, b); err != nil {
-		return err
-	}
-	return d.disk.Chtimes(path, s.Used)
+	return d.writeFileAt(path, b, s.Used)
 }
 
 // take removes a blob, unless it was stored anew since the survey. It has another name

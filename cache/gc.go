@@ -225,13 +225,17 @@ func (g *gc) isKept(b candidate) bool {
 		if b.why != DroppedUnnamed {
 			g.c.Pinned += g.frees(b)
 		}
-	case g.held.uses(b.used), len(b.Results) == 0 && g.s.At.Sub(b.used) < blobGrace:
+	case g.held.uses(b.used), len(b.Results) == 0 && (g.isUnsure() || g.s.At.Sub(b.used) < blobGrace):
 		g.c.InUse += g.frees(b)
 	default:
 		return false
 	}
 	return true
 }
+
+// isUnsure reports whether a blob that no result names may be pinned or in use all the
+// same: by one that cannot be read.
+func (g *gc) isUnsure() bool { return g.s.Foreign > 0 && (len(g.s.Pins) > 0 || g.held.any) }
 
 // A held is what leases say.
 type held struct {

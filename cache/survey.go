@@ -23,7 +23,7 @@ type Survey struct {
 	Pins    []Pin
 	Leases  []Lease
 	Other   map[string]int64 // bytes of files that are neither, by folder; "" is the store's own
-	Foreign int              // results that this version does not read: those of a later bonsai
+	Foreign int              // results that cannot be read now: of a later bonsai, or for an error of the disk
 }
 
 // A Stored is one result, and what is there of its blobs.
@@ -118,7 +118,7 @@ func (d *Dir) surveyResults(ctx context.Context, s *Survey) error {
 		r, fi, err := d.peek(path)
 		mu.Lock()
 		defer mu.Unlock()
-		if _, other := errors.AsType[*FormatError](err); other {
+		if isForeign(err) {
 			s.Foreign++
 		}
 		if fi == nil {
@@ -135,6 +135,13 @@ func (d *Dir) surveyResults(ctx context.Context, s *Survey) error {
 	})
 	slices.SortFunc(s.Results, func(a, b Stored) int { return slices.Compare(a.Key[:], b.Key[:]) })
 	return err
+}
+
+// isForeign reports whether a result that could not be read for err may be a good one.
+func isForeign(err error) bool {
+	_, format := errors.AsType[*FormatError](err)
+	_, call := errors.AsType[*fs.PathError](err)
+	return format || call && !errors.Is(err, fs.ErrNotExist)
 }
 
 // peek reads a result without any effect on it. The file's state is nil if it could not
@@ -209,25 +216,32 @@ func (d *Dir) eachFile(ctx context.Context, folder string, visit func(path strin
 		return err
 	}
 	work := make(chan string)
+	errs := make([]error, runtime.GOMAXPROCS(0))
 	var wg sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
+	for i := range errs {
 		wg.Go(func() {
 			for shard := range work {
-				for _, e := range d.list(shard) {
-					fi, _ := e.Info() // nil if it went meanwhile
-					visit(filepath.Join(shard, e.Name()), fi)
-				}
+				errs[i] = errors.Join(errs[i], d.eachIn(shard, visit))
 			}
 		})
 	}
 	for _, shard := range shards {
-		if ctx.Err() == nil {
+		if shard.IsDir() && ctx.Err() == nil {
 			work <- filepath.Join(d.path, folder, shard.Name())
 		}
 	}
 	close(work)
 	wg.Wait()
-	return ctx.Err()
+	return cmp.Or(ctx.Err(), errors.Join(errs...))
+}
+
+func (d *Dir) eachIn(shard string, visit func(path string, fi fs.FileInfo)) error {
+	entries, err := d.disk.ReadDir(shard)
+	for _, e := range entries {
+		fi, _ := e.Info() // nil if it went meanwhile
+		visit(filepath.Join(shard, e.Name()), fi)
+	}
+	return err
 }
 
 // surveyOther adds up the files of all other folders.

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"bonsai/cache/disk"
 )
@@ -194,12 +195,21 @@ func (d *Dir) discard(f *disk.File) error {
 
 // writeFile replaces the file path with b, atomically and durably.
 func (d *Dir) writeFile(path string, b []byte) error {
+	return d.writeFileAt(path, b, time.Time{})
+}
+
+// writeFileAt is writeFile of a file that was last changed at a time; zero is now, by
+// the file system's clock.
+func (d *Dir) writeFileAt(path string, b []byte, at time.Time) error {
 	f, err := d.temp()
 	if err != nil {
 		return err
 	}
 	if _, err := f.Write(b); err != nil {
 		return errors.Join(d.writeError(err), d.discard(f))
+	}
+	if !at.IsZero() {
+		_ = d.disk.Chtimes(f.Name(), at) // one that cannot be set is off by the difference of clocks
 	}
 	return d.publish(f, path, false)
 }

@@ -23,6 +23,7 @@ func cacheVerbs() []command {
 		{"cache unpin", "let go of a pin", keysOf(at, viewKeys, []string{"name"}), 1, runUnpin},
 		{"cache ls", "list what is stored", keysOf(lsKeys, at, viewKeys), 0, runLs},
 		{"cache du", "say what takes how much room", keysOf(at, viewKeys, []string{"by"}), 0, runDu},
+		{"cache stats", "say how often the cache had what builds needed, and what that saved", keysOf(at, viewKeys, []string{"limit"}), 0, runStats},
 		{"cache inspect", "show one result or blob", keysOf(at, viewKeys), 1, runCacheInspect},
 		{"cache rm", "delete one result or blob", keysOf(at, viewKeys), 1, runRm},
 		{"cache verify", "hash everything, and set aside what is damaged", keysOf(at, viewKeys), 0, runVerify},
