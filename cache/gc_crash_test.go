@@ -116,7 +116,7 @@ func (w *gcWorld) check(t *testing.T, path string, strict bool) {
 // lost nothing that it must keep, and the next one goes on.
 func TestGCKilledAtEachCall(t *testing.T) {
 	w := newGCWorld(t)
-	step := 3
+	step := 7
 	if testing.Short() {
 		step = 17
 	}
@@ -151,7 +151,7 @@ func TestGCKilledAtEachCall(t *testing.T) {
 // Each call fails in turn, once: gc says so or goes on, and keeps what it must.
 func TestGCWithAFailureAtEachCall(t *testing.T) {
 	w := newGCWorld(t)
-	step := 5
+	step := 13
 	if testing.Short() {
 		step = 29
 	}
