@@ -10,6 +10,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"bonsai/engine"
+	"bonsai/rules"
 )
 
 // admit checks the preconditions of a step. It answers false if one is not met.
@@ -19,7 +20,7 @@ func (x *expansion) admit(address string, ctx *hcl.EvalContext) bool {
 		met, message := x.loader.judge(c, ctx, x.say)
 		if !met {
 			all = false
-			d := mistake(c.condition.Expr.Range(), "Precondition not met", "%s: %s", address, message)
+			d := rules.Mistake(c.condition.Expr.Range(), "Precondition not met", "%s: %s", address, message)
 			d.Expression, d.EvalContext = c.condition.Expr, ctx
 			x.say(d)
 		}
@@ -61,7 +62,7 @@ func (x *expansion) check(s *Step, ctx *hcl.EvalContext) {
 // postcondition returns the op that checks a condition, and what it reads.
 func (x *expansion) postcondition(s *Step, c *condition, ctx *hcl.EvalContext) (op Check, in []*engine.Artifact, ok bool) {
 	if len(s.made()) == 0 {
-		x.say(mistake(c.block.DefRange, "Nothing to check", "%s makes nothing that a condition could be about.", s.Address))
+		x.say(rules.Mistake(c.block.DefRange, "Nothing to check", "%s makes nothing that a condition could be about.", s.Address))
 		return op, nil, false
 	}
 	op = Check{
@@ -69,7 +70,7 @@ func (x *expansion) postcondition(s *Step, c *condition, ctx *hcl.EvalContext) (
 		JSON: strings.HasSuffix(c.condition.Range.Filename, ".json"), at: c.condition.Expr.Range(),
 	}
 	if !refersToSelf(c) {
-		x.say(mistake(c.condition.Expr.Range(), "Condition about nothing",
+		x.say(rules.Mistake(c.condition.Expr.Range(), "Condition about nothing",
 			"A postcondition is about self, what the step made. What is known before is checked in a precondition."))
 		return op, nil, false
 	}
@@ -131,14 +132,14 @@ func (x *expansion) isAsked(c *condition, names []string, i int) bool {
 		case kind == "bytes" || kind == "sha256":
 			asked = asked || i == 0
 		case (kind == "report" || kind == "files") && named && !slices.Contains(names, name):
-			x.say(mistake(t.SourceRange(), "Reference to an undeclared name", "The step makes nothing called %s.%s It makes: %s.",
+			x.say(rules.Mistake(t.SourceRange(), "Reference to an undeclared name", "The step makes nothing called %s.%s It makes: %s.",
 				quote(name), didYouMean(name, names), cut(strings.Join(names, ", "))))
 		case (kind == "report" || kind == "files") && named:
 			asked = asked || names[i] == name
 		case kind == "report" || kind == "files" || kind == "":
 			asked = true
 		default:
-			x.say(mistake(t.SourceRange(), "Unsupported attribute", "There is no self.%s.%s It has bytes, sha256, files and report.",
+			x.say(rules.Mistake(t.SourceRange(), "Unsupported attribute", "There is no self.%s.%s It has bytes, sha256, files and report.",
 				kind, didYouMean(kind, []string{"bytes", "sha256", "files", "report"})))
 		}
 	}

@@ -66,7 +66,7 @@ func (l *loader) declare(blocks []sourced) {
 // this type and the one that was meant, as that of a step that failed.
 func (l *loader) declareStrange(b sourced) {
 	types := append([]string{"recipe", "variable", "locals", "target", "include"}, sortedKeys(l.opt.Catalogue)...)
-	l.add(mistake(b.TypeRange, "Unsupported block type",
+	l.add(rules.Mistake(b.TypeRange, "Unsupported block type",
 		"There are no blocks of type %s.%s", quote(b.Type), didYouMean(b.Type, types)))
 	l.roots[b.Type] = true
 	d := &decl{root: b.Type, at: b.DefRange, block: b.Block, part: b.part}
@@ -108,12 +108,12 @@ func (l *loader) enterBlock(d *decl) bool {
 func (l *loader) checkLabel(b *hcl.Block) bool {
 	switch {
 	case len(b.Labels) == 0:
-		l.add(mistake(b.DefRange, "Block without a name",
+		l.add(rules.Mistake(b.DefRange, "Block without a name",
 			"A block of type %s has a name in quotes between its type and the brace.", b.Type))
 	case len(b.Labels) > 1:
-		l.add(mistake(b.LabelRanges[1], "Block with several names", "A %s block has one name.", b.Type))
+		l.add(rules.Mistake(b.LabelRanges[1], "Block with several names", "A %s block has one name.", b.Type))
 	case !hclsyntax.ValidIdentifier(b.Labels[0]):
-		l.add(mistake(b.LabelRanges[0], "Unsuitable name",
+		l.add(rules.Mistake(b.LabelRanges[0], "Unsuitable name",
 			"A name is made of letters, digits, _ and -, and starts with a letter, so that expressions can refer to it; %s is not.",
 			quote(b.Labels[0])))
 	default:
@@ -128,7 +128,7 @@ func (l *loader) enter(d *decl) bool {
 	l.all = append(l.all, d)
 	first, taken := l.named[d.address()]
 	if taken {
-		l.add(mistake(d.at, "Duplicate name", "%s is already declared at %s. Names are unique in a recipe.",
+		l.add(rules.Mistake(d.at, "Duplicate name", "%s is already declared at %s. Names are unique in a recipe.",
 			d.address(), first.at))
 		return false
 	}
@@ -149,7 +149,7 @@ func (l *loader) declareLocals(b sourced) {
 // refuseLabels reports a label on a block that has none.
 func (l *loader) refuseLabels(b *hcl.Block) {
 	if len(b.Labels) > 0 {
-		l.add(mistake(b.LabelRanges[0], "Block with a name", "A %s block does not have a name.", b.Type))
+		l.add(rules.Mistake(b.LabelRanges[0], "Block with a name", "A %s block does not have a name.", b.Type))
 	}
 }
 

@@ -13,17 +13,6 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 )
 
-// mistake returns one error that points at r. The summary names the kind of
-// mistake; the detail says what is wrong and what to do.
-func mistake(r hcl.Range, summary, format string, args ...any) *hcl.Diagnostic {
-	return &hcl.Diagnostic{
-		Severity: hcl.DiagError,
-		Summary:  summary,
-		Detail:   fmt.Sprintf(format, args...),
-		Subject:  &r,
-	}
-}
-
 // add keeps diagnostics, each once.
 func (l *loader) add(diags ...*hcl.Diagnostic) {
 	for _, d := range withoutEchoes(diags) {

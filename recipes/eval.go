@@ -4,6 +4,8 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
+
+	"bonsai/rules"
 )
 
 // global returns what expressions of a part know that refer to nothing: the functions.
@@ -44,7 +46,7 @@ func (l *loader) scope(p *part, uses []use) (ctx *hcl.EvalContext, ok bool) {
 // does not exist; known is false after that and if what u refers to failed.
 func (l *loader) valueOf(u use) (v cty.Value, known bool) {
 	if u.keyed && u.to.keys != nil && !u.to.keys[u.key] {
-		l.add(mistake(u.at, "Reference to an undeclared name", "%s has no instance %s.%s",
+		l.add(rules.Mistake(u.at, "Reference to an undeclared name", "%s has no instance %s.%s",
 			u.to.address(), quote(u.key), didYouMean(u.key, sortedKeys(u.to.keys))))
 		return cty.DynamicVal, false
 	}
@@ -91,7 +93,7 @@ func (l *loader) validate(v *variable, c *condition) bool {
 	ctx, ok := l.scopeOfValidation(v.decl.part, c.block)
 	met, message := l.judge(c, ctx, l.add)
 	if !met && ok {
-		d := mistake(v.source, "Value refused by the recipe", "%s: %s\nThe condition is at %s.",
+		d := rules.Mistake(v.source, "Value refused by the recipe", "%s: %s\nThe condition is at %s.",
 			v.decl.address(), message, c.condition.Expr.Range())
 		d.Expression, d.EvalContext = c.condition.Expr, ctx
 		l.add(d)
@@ -121,7 +123,7 @@ func (l *loader) scopeOfValidation(p *part, b *hcl.Block) (*hcl.EvalContext, boo
 // report anything else.
 func (l *loader) useOfVariable(t hcl.Traversal, summary, detail string) use {
 	if root := t.RootName(); root != "var" && l.roots[root] || root == "each" {
-		l.add(mistake(t.SourceRange(), summary, "%s", detail))
+		l.add(rules.Mistake(t.SourceRange(), summary, "%s", detail))
 		return standIn(root, "", t)
 	}
 	return l.resolve(t)

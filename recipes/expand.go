@@ -109,7 +109,7 @@ func (x *expansion) elements(ctx *hcl.EvalContext) (map[string]cty.Value, bool) 
 	}
 	elements := map[string]cty.Value{}
 	if problem := collect(v, elements); problem != "" {
-		x.loader.add(mistake(x.decl.forEach.Range(), "Unsuitable for_each",
+		x.loader.add(rules.Mistake(x.decl.forEach.Range(), "Unsuitable for_each",
 			"for_each goes through a map, an object or a set of texts; this is %s.", problem))
 		return nil, false
 	}

@@ -8,6 +8,8 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/hashicorp/hcl/v2/hclwrite"
+
+	"bonsai/rules"
 )
 
 // byteOrderMark is what some editors begin a file with.
@@ -22,7 +24,7 @@ func Format(f File) ([]byte, hcl.Diagnostics) {
 	text := withLineEnd(bytes.TrimPrefix(f.Bytes, []byte(byteOrderMark)))
 	start := hcl.Range{Filename: f.Name, Start: hcl.InitialPos, End: hcl.InitialPos}
 	if !utf8.Valid(text) {
-		return nil, hcl.Diagnostics{mistake(start, "Text that is not UTF-8",
+		return nil, hcl.Diagnostics{rules.Mistake(start, "Text that is not UTF-8",
 			"Recipes are written in UTF-8; this file is not, and it is left as it is.")}
 	}
 	l := newLoader(Options{})
@@ -34,7 +36,7 @@ func Format(f File) ([]byte, hcl.Diagnostics) {
 	for _, part := range parts(text, body) {
 		after := formatPart(part)
 		if !sameTokens(part, after) {
-			return nil, hcl.Diagnostics{mistake(start, "File that cannot be formatted",
+			return nil, hcl.Diagnostics{rules.Mistake(start, "File that cannot be formatted",
 				"With another layout this file would mean something else. It is left as it is.")}
 		}
 		formatted = append(formatted, after...)

@@ -7,6 +7,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
 	"golang.org/x/mod/semver"
+
+	"bonsai/rules"
 )
 
 // headerSchema is what a recipe block says. All of it is constant: it is read before
@@ -19,7 +21,7 @@ var headerSchema = &hcl.BodySchema{Attributes: []hcl.AttributeSchema{
 func (l *loader) declareHeader(b sourced) {
 	l.refuseLabels(b.Block)
 	if b.part.headed != nil {
-		l.add(mistake(b.DefRange, "Duplicate recipe block", "A recipe has one recipe block; the first is at %s.", b.part.headed.DefRange))
+		l.add(rules.Mistake(b.DefRange, "Duplicate recipe block", "A recipe has one recipe block; the first is at %s.", b.part.headed.DefRange))
 		return
 	}
 	b.part.headed = b.Block
@@ -50,7 +52,7 @@ func (l *loader) readNumerics(a *hcl.Attribute) {
 		return
 	}
 	if v != "shared" && v != "strict" {
-		l.add(mistake(a.Expr.Range(), "Unsupported numerics",
+		l.add(rules.Mistake(a.Expr.Range(), "Unsupported numerics",
 			`Numerics are "shared", or "strict" to keep the results of each backend and version apart; not %s.`, quote(v)))
 		return
 	}
@@ -74,7 +76,7 @@ func (l *loader) constant(a *hcl.Attribute, ctx *hcl.EvalContext) (string, bool)
 func (l *loader) text(a *hcl.Attribute, v cty.Value) (string, bool) {
 	v, err := convert.Convert(v, cty.String)
 	if err != nil || v.IsNull() {
-		l.add(mistake(a.Expr.Range(), "Text expected", "%s is a text in quotes.", a.Name))
+		l.add(rules.Mistake(a.Expr.Range(), "Text expected", "%s is a text in quotes.", a.Name))
 		return "", false
 	}
 	if !v.IsKnown() {
@@ -92,10 +94,10 @@ func (l *loader) checkVersion(a *hcl.Attribute) {
 	met, ok := meets(l.opt.Version, constraint)
 	switch {
 	case !ok:
-		l.add(mistake(a.Expr.Range(), "Unreadable version constraint",
+		l.add(rules.Mistake(a.Expr.Range(), "Unreadable version constraint",
 			`requires is a list of comparisons such as ">= 0.1" or ">= 0.1, < 2"; %s is not.`, quote(constraint)))
 	case !met:
-		l.add(mistake(a.Expr.Range(), "Unsuitable version of bonsai",
+		l.add(rules.Mistake(a.Expr.Range(), "Unsuitable version of bonsai",
 			"This recipe requires bonsai %s; this is %s.", constraint, l.opt.Version))
 	}
 }

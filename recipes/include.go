@@ -11,6 +11,8 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty/function"
+
+	"bonsai/rules"
 )
 
 // A part is one of the recipes that are read together: the one that was asked for, or one
@@ -48,12 +50,12 @@ func (l *loader) include(b sourced) (blocks []sourced, ok bool) {
 	}
 	files, p, wrong := l.open(from, b.part)
 	if wrong != "" {
-		l.add(mistake(at, "Recipe not found", "%s", wrong))
+		l.add(rules.Mistake(at, "Recipe not found", "%s", wrong))
 		l.partLost()
 		return nil, true
 	}
 	if chain := p.cycle(); chain != "" {
-		l.add(mistake(at, "Cycle of includes", "%s\nTake one of these includes away.", chain))
+		l.add(rules.Mistake(at, "Cycle of includes", "%s\nTake one of these includes away.", chain))
 		l.partLost()
 		return nil, true
 	}
@@ -140,7 +142,7 @@ func (p *part) cycle() string {
 // include it again changes nothing.
 func (l *loader) checkAgain(content *hcl.BodyContent, at, first hcl.Range) {
 	if len(content.Blocks) > 0 {
-		l.add(mistake(at, "Recipe included twice",
+		l.add(rules.Mistake(at, "Recipe included twice",
 			"This recipe is already included at %s. What is set and overridden stands in one include block.", first))
 	}
 }
@@ -162,7 +164,7 @@ func (l *loader) set(blocks []sourced, variables hcl.Blocks, by, in *part) {
 				l.settings[a.Name] = &setting{attribute: a, part: by}
 			} else if !l.variablesLost {
 				l.misspelled[nearest(a.Name, known)] = true
-				l.add(mistake(a.NameRange, "Value for an unknown variable", "Recipe %s declares no variable %s.%s",
+				l.add(rules.Mistake(a.NameRange, "Value for an unknown variable", "Recipe %s declares no variable %s.%s",
 					quote(in.name), quote(a.Name), didYouMean(a.Name, known)))
 			}
 		}
@@ -184,7 +186,7 @@ func (l *loader) override(blocks []sourced, overrides hcl.Blocks, in *part) {
 		i, ok := at[address]
 		if !ok {
 			if !l.nameless[""] {
-				l.add(mistake(o.DefRange, "Override of an undeclared name", "Recipe %s declares no %s.%s",
+				l.add(rules.Mistake(o.DefRange, "Override of an undeclared name", "Recipe %s declares no %s.%s",
 					quote(in.name), address, didYouMean(address, known)))
 			}
 			continue

@@ -9,6 +9,8 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"bonsai/rules"
 )
 
 // HCL's parser and its evaluation call themselves for every bracket and every operator,
@@ -28,15 +30,15 @@ var hugeNumber = regexp.MustCompile(`[0-9.][eE][+-]?0*[1-9][0-9]{4,}`)
 func (l *loader) checkLimits(f File) bool {
 	start := hcl.Range{Filename: f.Name, Start: hcl.InitialPos, End: hcl.InitialPos}
 	if depth(f.Bytes) > maxDepth {
-		l.add(mistake(start, "File too deep", "Brackets nest %d deep at most.", maxDepth))
+		l.add(rules.Mistake(start, "File too deep", "Brackets nest %d deep at most.", maxDepth))
 		return false
 	}
 	if operators(f) > maxOperators {
-		l.add(mistake(start, "File too deep", "There are %d operators in a file at most.", maxOperators))
+		l.add(rules.Mistake(start, "File too deep", "There are %d operators in a file at most.", maxOperators))
 		return false
 	}
 	for _, at := range hugeNumbers(f) {
-		l.add(mistake(at, "Number out of range", "The exponent of a number has at most %d digits.", maxExponent))
+		l.add(rules.Mistake(at, "Number out of range", "The exponent of a number has at most %d digits.", maxExponent))
 		return false
 	}
 	return true

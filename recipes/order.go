@@ -8,6 +8,8 @@ import (
 
 	"github.com/dominikbraun/graph"
 	"github.com/hashicorp/hcl/v2"
+
+	"bonsai/rules"
 )
 
 // order returns all declarations, each after those it refers to and otherwise in the
@@ -123,7 +125,7 @@ func describeCycle(c []*decl) *hcl.Diagnostic {
 		names = append(names, u.to.address())
 		from = u.to
 	}
-	return mistake(chain[0].at, "Cycle of references", "%s%s\nTake one of these references away.",
+	return rules.Mistake(chain[0].at, "Cycle of references", "%s%s\nTake one of these references away.",
 		strings.Join(names, " → "), links.String())
 }
 

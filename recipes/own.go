@@ -6,6 +6,8 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"bonsai/rules"
 )
 
 // stepSchema is what the block of any step may hold beside what its rule reads.
@@ -103,7 +105,7 @@ func (l *loader) judge(c *condition, ctx *hcl.EvalContext, say func(...*hcl.Diag
 	}
 	met, isBool := truth(v)
 	if !isBool {
-		say(mistake(c.condition.Expr.Range(), "true or false expected", "A condition is true or false; this one is %s.",
+		say(rules.Mistake(c.condition.Expr.Range(), "true or false expected", "A condition is true or false; this one is %s.",
 			v.Type().FriendlyName()))
 	}
 	return met || !isBool, message

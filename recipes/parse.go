@@ -7,6 +7,8 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	hcljson "github.com/hashicorp/hcl/v2/json"
+
+	"bonsai/rules"
 )
 
 // parse returns the blocks of all files of a recipe, in the order of file names and lines,
@@ -71,7 +73,7 @@ func (l *loader) blocksOf(body hcl.Body) []*hcl.Block {
 		return content.Blocks
 	}
 	for _, a := range native.Attributes {
-		l.add(mistake(a.NameRange, "Attribute outside a block",
+		l.add(rules.Mistake(a.NameRange, "Attribute outside a block",
 			"A recipe is made of blocks. To give %s a name for other blocks, put it in a locals block.", quote(a.Name)))
 	}
 	var blocks []*hcl.Block

@@ -4,6 +4,8 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
+
+	"bonsai/rules"
 )
 
 // A use is one reference: to a declaration or, if a name is not declared, to one that
@@ -25,13 +27,13 @@ func (l *loader) link(d *decl) {
 		switch root := t.RootName(); {
 		case root == "self" && d.rule != nil && isIn(d.postconditions, t.SourceRange()):
 		case root == "self" && d.rule != nil:
-			l.add(mistake(t.SourceRange(), "Reference outside a postcondition",
+			l.add(rules.Mistake(t.SourceRange(), "Reference outside a postcondition",
 				"self stands for what a step made, in the postcondition blocks of its block."))
 			d.uses = append(d.uses, standIn("self", "", t))
 		case root != "each":
 			d.uses = append(d.uses, l.resolve(t))
 		case d.forEach == nil || d.forEach.Range().Overlaps(t.SourceRange()):
-			l.add(mistake(t.SourceRange(), "Reference outside for_each",
+			l.add(rules.Mistake(t.SourceRange(), "Reference outside for_each",
 				"each.key and each.value stand for one element of for_each, in the other attributes of its block."))
 			d.uses = append(d.uses, standIn("each", "", t))
 		}
@@ -94,7 +96,7 @@ func (l *loader) resolve(t hcl.Traversal) use {
 	}
 	name, ok := attribute(t, 1)
 	if !ok {
-		l.add(mistake(t.SourceRange(), "Incomplete reference",
+		l.add(rules.Mistake(t.SourceRange(), "Incomplete reference",
 			"%[1]s is not a value by itself: name one, as in %[1]s.%[2]s.", root, l.exampleOf(root)))
 		return standIn(root, "", t)
 	}
@@ -148,7 +150,7 @@ func (l *loader) reachesInto(d *decl, t hcl.Traversal) bool {
 	if _, index := t[depth].(hcl.TraverseIndex); index && depth == 2 {
 		detail = "Only a step with for_each has instances: write %s."
 	}
-	l.add(mistake(t.SourceRange(), "Reference into a step", detail, d.address()))
+	l.add(rules.Mistake(t.SourceRange(), "Reference into a step", detail, d.address()))
 	return true
 }
 
@@ -185,7 +187,7 @@ func (l *loader) undeclared(t hcl.Traversal, root, name string) use {
 		advice = adviceToDeclare(root)
 		l.named[u.to.address()] = u.to
 	}
-	l.add(mistake(u.at, "Reference to an undeclared name", "There is no %s. %s", u.to.address(), advice))
+	l.add(rules.Mistake(u.at, "Reference to an undeclared name", "There is no %s. %s", u.to.address(), advice))
 	return u
 }
 
@@ -230,5 +232,5 @@ func (l *loader) unknownRoot(t hcl.Traversal) {
 	case near != "":
 		detail = "There is no " + quote(root) + ". Did you mean " + quote(near) + "?"
 	}
-	l.add(mistake(t.SourceRange(), "Unknown name", "%s", detail))
+	l.add(rules.Mistake(t.SourceRange(), "Unknown name", "%s", detail))
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 
 	"bonsai/engine"
+	"bonsai/rules"
 )
 
 var resourcesSchema = &hcl.BodySchema{Attributes: []hcl.AttributeSchema{{Name: "timeout"}, {Name: "memory"}, {Name: "retries"}}}
@@ -33,7 +34,7 @@ func (x *expansion) provide(from int, ctx *hcl.EvalContext) {
 	r := resources{retries: -1}
 	for i, b := range x.decl.resources {
 		if i > 0 {
-			x.say(mistake(b.DefRange, "Duplicate resources block", "The first is at %s.", x.decl.resources[0].DefRange))
+			x.say(rules.Mistake(b.DefRange, "Duplicate resources block", "The first is at %s.", x.decl.resources[0].DefRange))
 			continue
 		}
 		x.readResources(&r, b, ctx)
@@ -61,7 +62,7 @@ func (x *expansion) readResources(r *resources, b *hcl.Block, ctx *hcl.EvalConte
 			continue
 		}
 		if wrong := r.set(a.Name, v); wrong != "" {
-			d := mistake(a.Expr.Range(), "Unsuitable "+a.Name, "%s", wrong)
+			d := rules.Mistake(a.Expr.Range(), "Unsuitable "+a.Name, "%s", wrong)
 			d.Expression, d.EvalContext = a.Expr, ctx
 			x.say(d)
 			x.decl.failed = true

@@ -3,6 +3,8 @@ package recipes
 import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/zclconf/go-cty/cty"
+
+	"bonsai/rules"
 )
 
 var targetSchema = &hcl.BodySchema{Attributes: []hcl.AttributeSchema{
@@ -35,7 +37,7 @@ func (l *loader) readSteps(t *Target, a *hcl.Attribute, ctx *hcl.EvalContext) {
 		return
 	}
 	if wrong := l.collectSteps(t, map[*Step]bool{}, v); wrong != "" {
-		l.add(mistake(a.Expr.Range(), "Step expected",
+		l.add(rules.Mistake(a.Expr.Range(), "Step expected",
 			"A target is a list of references to steps, as in [gguf.model]; there is %s in it.", wrong))
 	}
 }

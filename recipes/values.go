@@ -7,6 +7,8 @@ import (
 	"github.com/hashicorp/hcl/v2/ext/typeexpr"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
+
+	"bonsai/rules"
 )
 
 // assignVariables gives every variable its value: that of var.x, else of the last file of
@@ -47,7 +49,7 @@ func (l *loader) missing(v *variable) {
 	if l.valuesLost || l.variablesLost || l.misspelled[v.decl.name] {
 		return
 	}
-	l.add(mistake(v.decl.at, "Variable without a value",
+	l.add(rules.Mistake(v.decl.at, "Variable without a value",
 		"%[1]s has no default and was not given: set var.%[2]s=…, %[2]s = … in a file of values, or BONSAI_VAR_%[2]s.",
 		v.decl.address(), v.decl.name))
 }
@@ -90,7 +92,7 @@ func (l *loader) evaluateSetting(v *variable, s *setting, byFile map[string]*giv
 			}
 		}
 		if u.to.value == cty.NilVal { // it is being assigned
-			l.add(mistake(u.at, "Cycle of references", "The value of %s refers to %s, which has no value before it.",
+			l.add(rules.Mistake(u.at, "Cycle of references", "The value of %s refers to %s, which has no value before it.",
 				v.decl.address(), u.to.address()))
 			u.to.fail()
 		}
@@ -117,7 +119,7 @@ func (l *loader) read(v *variable, origin, from, text string) *given {
 		return &given{value: value, at: at, from: from}
 	}
 	if !v.decl.failed {
-		l.add(mistake(at, "Unsuitable value for variable", "%s has type %s, and %s is not an expression of that type.",
+		l.add(rules.Mistake(at, "Unsuitable value for variable", "%s has type %s, and %s is not an expression of that type.",
 			v.decl.address(), typeexpr.TypeString(v.constraint), quote(text)))
 	}
 	v.decl.failed = true
@@ -171,7 +173,7 @@ func (l *loader) unknownVariable(at hcl.Range, name string) {
 	if l.variablesLost {
 		return // it may be one of those
 	}
-	l.add(mistake(at, "Value for an unknown variable", "The recipe declares no variable %s.%s",
+	l.add(rules.Mistake(at, "Value for an unknown variable", "The recipe declares no variable %s.%s",
 		quote(name), didYouMean(name, known)))
 }
 

@@ -7,6 +7,8 @@ import (
 	"github.com/hashicorp/hcl/v2/ext/typeexpr"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
+
+	"bonsai/rules"
 )
 
 // A variable is what a variable block says.
@@ -71,7 +73,7 @@ func (l *loader) readNullable(v *variable, a *hcl.Attribute) {
 	}
 	var ok bool
 	if v.nullable, ok = truth(value); !ok {
-		l.add(mistake(a.Expr.Range(), "true or false expected", "nullable is true or false."))
+		l.add(rules.Mistake(a.Expr.Range(), "true or false expected", "nullable is true or false."))
 		v.nullable = true
 	}
 }
@@ -122,12 +124,12 @@ func (l *loader) suit(v *variable, g given) *given {
 	}
 	value, err := convert.Convert(g.value, v.constraint)
 	if err != nil {
-		l.add(mistake(g.at, "Unsuitable value for variable", "%s has type %s: %s.",
+		l.add(rules.Mistake(g.at, "Unsuitable value for variable", "%s has type %s: %s.",
 			v.decl.address(), typeexpr.TypeString(v.constraint), typeError(err)))
 		return nil
 	}
 	if value.IsNull() && !v.nullable {
-		l.add(mistake(g.at, "Unsuitable value for variable", "%s may not be null: it is not nullable.",
+		l.add(rules.Mistake(g.at, "Unsuitable value for variable", "%s may not be null: it is not nullable.",
 			v.decl.address()))
 		return nil
 	}

@@ -74,11 +74,11 @@ func (calibrationRule) Expand(x *Expansion, body hcl.Body, ctx *hcl.EvalContext)
 	op, documents, more := block.takes(ctx)
 	diags = append(diags, more...)
 	if most := min(c.Config.Context, calibrate.MaxLength); block.Length < 2 || block.Length > most {
-		diags = append(diags, problem(attributeRange(body, "length", x.Range), "Length out of range",
+		diags = append(diags, Mistake(attributeRange(body, "length", x.Range), "Length out of range",
 			"A block has from 2 tokens up to the model's context, %d; this is %d.", most, block.Length))
 	}
 	if len(block.Takes) == 0 {
-		diags = append(diags, problem(x.Range, "Calibration on nothing",
+		diags = append(diags, Mistake(x.Range, "Calibration on nothing",
 			"A calibration needs at least one block take %q { from = dataset…, n = … }.", "name"))
 	}
 	if diags.HasErrors() {
@@ -89,7 +89,7 @@ func (calibrationRule) Expand(x *Expansion, body hcl.Body, ctx *hcl.EvalContext)
 		tokens += int64(t.Blocks) * int64(block.Length)
 	}
 	if tokens > maxTokens {
-		return nil, append(diags, problem(x.Range, "Too many tokens",
+		return nil, append(diags, Mistake(x.Range, "Too many tokens",
 			"The takes draw %d tokens together; a calibration has %d at most.", tokens, maxTokens))
 	}
 	out := x.add("", op, work{}, append(documents, c.tokenizerFiles()...), engine.Output{Size: 4 * tokens})
@@ -106,11 +106,11 @@ func (b calibrationBlock) takes(ctx *hcl.EvalContext) (calibrate.Calibrate, []*e
 		d, more := referenceTo[*Dataset](t.From, ctx, "a dataset")
 		diags = append(append(diags, unexpected(t.Rest)...), more...)
 		if t.N < 1 || t.N > calibrate.MaxBlocks {
-			diags = append(diags, problem(attributeRange(t.Body, "n", t.From.Range()), "Number of blocks out of range",
+			diags = append(diags, Mistake(attributeRange(t.Body, "n", t.From.Range()), "Number of blocks out of range",
 				"take %q must draw from 1 to %d blocks, and n is %d.", t.Name, calibrate.MaxBlocks, t.N))
 		}
 		if names[t.Name] {
-			diags = append(diags, problem(t.From.Range(), "Duplicate take",
+			diags = append(diags, Mistake(t.From.Range(), "Duplicate take",
 				"There are two blocks take %q. Give each a name of its own.", t.Name))
 		}
 		names[t.Name] = true

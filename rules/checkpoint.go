@@ -92,7 +92,7 @@ func (checkpointRule) Expand(x *Expansion, body hcl.Body, ctx *hcl.EvalContext) 
 	x.sawShards(dir, names)
 	c, err := openCheckpoint(x, dir)
 	if err != nil {
-		return nil, append(diags, problem(at, "Unusable checkpoint", "%s: %v.", block.From, err))
+		return nil, append(diags, Mistake(at, "Unusable checkpoint", "%s: %v.", block.From, err))
 	}
 	return c, diags
 }
@@ -102,14 +102,14 @@ func (checkpointRule) Expand(x *Expansion, body hcl.Body, ctx *hcl.EvalContext) 
 func checkFolder(dir, from string, names []string, err error, at hcl.Range) *hcl.Diagnostic {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return problem(at, "Checkpoint not found",
+		return Mistake(at, "Checkpoint not found",
 			"There is no folder %s. Give the path of a folder with config.json and safetensors files, "+
 				"relative to the recipe's folder or absolute.", dir)
 	case err != nil:
-		return problem(at, "Checkpoint not found", "%v. Give the path of a folder with config.json and safetensors files.", err)
+		return Mistake(at, "Checkpoint not found", "%v. Give the path of a folder with config.json and safetensors files.", err)
 	}
 	if err := model.CheckFiles(names); err != nil {
-		return problem(at, "Unusable checkpoint", "%s: %v.", from, err)
+		return Mistake(at, "Unusable checkpoint", "%s: %v.", from, err)
 	}
 	return nil
 }
@@ -189,7 +189,7 @@ func (c *Checkpoint) needTokenizer(at hcl.Range) hcl.Diagnostics {
 	if len(c.tokenizerFiles()) == 2 {
 		return nil
 	}
-	return hcl.Diagnostics{problem(at, "Checkpoint without a tokenizer",
+	return hcl.Diagnostics{Mistake(at, "Checkpoint without a tokenizer",
 		"%s has no %s. Text becomes tokens with the checkpoint's own tokenizer: save it beside the weights.",
 		c.Dir, missing)}
 }

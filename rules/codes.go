@@ -107,22 +107,22 @@ func decodeCodes(x *Expansion, body hcl.Body, ctx *hcl.EvalContext) (*Weights, *
 		block.Method = quantize.GPTQ
 	}
 	if block.Method != quantize.GPTQ && block.Method != quantize.RTN {
-		diags = append(diags, problem(attributeRange(body, "method", x.Range), "Unknown method",
+		diags = append(diags, Mistake(attributeRange(body, "method", x.Range), "Unknown method",
 			"The methods are %q and, to compare with, %q; this is %q.", quantize.GPTQ, quantize.RTN, block.Method))
 	}
 	if d := block.damping(); !(d >= 0 && d <= 100) {
-		diags = append(diags, problem(attributeRange(body, "damping", x.Range), "Damping out of range",
+		diags = append(diags, Mistake(attributeRange(body, "damping", x.Range), "Damping out of range",
 			"Damping is relative to the mean of the Hessian's diagonal, between 0 and 100; this is %g.", d))
 	}
 	if diags.HasErrors() {
 		return nil, nil, diags
 	}
 	if !slices.Equal(rot.Widths, c.Config.Widths()) {
-		diags = append(diags, problem(block.Rotation.Range(), "Rotation of another model",
+		diags = append(diags, Mistake(block.Rotation.Range(), "Rotation of another model",
 			"The rotation is for input widths %v, and the model has %v.", rot.Widths, c.Config.Widths()))
 	}
 	if cal.Checkpoint.Config.Vocab != c.Config.Vocab {
-		diags = append(diags, problem(block.Calibration.Range(), "Calibration of another model",
+		diags = append(diags, Mistake(block.Calibration.Range(), "Calibration of another model",
 			"The calibration has token ids of a vocabulary of %d, and the model's has %d.",
 			cal.Checkpoint.Config.Vocab, c.Config.Vocab))
 	}
@@ -138,7 +138,7 @@ func (b codesBlock) tooFew(cal *Calibration, widths []int) *hcl.Diagnostic {
 	if cal.Tokens >= quantize.MinRatio*widest || b.FewTokens {
 		return nil
 	}
-	return problem(b.Calibration.Range(), "Too few tokens to calibrate on",
+	return Mistake(b.Calibration.Range(), "Too few tokens to calibrate on",
 		"The calibration has %d tokens, and the widest inputs have %d columns: at least %d a column are needed, "+
 			"and %d are usual. Take more blocks, at least %d, or set few_tokens = true.",
 		cal.Tokens, widest, quantize.MinRatio, quantize.WarnRatio,
@@ -160,10 +160,10 @@ func keepPatterns(expr hcl.Expression, ctx *hcl.EvalContext, c *model.Config) ([
 	}
 	for _, p := range patterns {
 		if _, err := path.Match(p, ""); err != nil {
-			diags = append(diags, problem(expr.Range(), "Malformed pattern",
+			diags = append(diags, Mistake(expr.Range(), "Malformed pattern",
 				"%q is no pattern: * stands for any characters, ? for one, [a-z] for one of a set.", p))
 		} else if !slices.ContainsFunc(names, func(n string) bool { return matches([]string{p}, n) }) {
-			diags = append(diags, problem(expr.Range(), "Pattern without a tensor",
+			diags = append(diags, Mistake(expr.Range(), "Pattern without a tensor",
 				"No weight of the model matches %q. Names look like %s.", p, names[min(1, len(names)-1)]))
 		}
 	}

@@ -64,7 +64,7 @@ func (datasetRule) Expand(x *Expansion, body hcl.Body, ctx *hcl.EvalContext) (an
 		Articles: block.Articles, Trim: block.Trim, From: block.From, N: block.N,
 	}
 	if err := op.Check(); err != nil {
-		diags = append(diags, problem(attributeRange(body, "kind", x.Range), "Settings that do not fit", "%s.", capital(err.Error())))
+		diags = append(diags, Mistake(attributeRange(body, "kind", x.Range), "Settings that do not fit", "%s.", capital(err.Error())))
 	}
 	path := resolve(x.Dir, block.Path)
 	size, d := fileSize(x, path, attributeRange(body, "path", x.Range))
@@ -83,12 +83,12 @@ func fileSize(x *Expansion, path string, at hcl.Range) (int64, *hcl.Diagnostic) 
 	s, err := x.stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return 0, problem(at, "File not found",
+		return 0, Mistake(at, "File not found",
 			"There is no file %s. Paths are relative to the recipe's folder, or absolute.", path)
 	case err != nil:
-		return 0, problem(at, "Unusable file", "%v.", err)
+		return 0, Mistake(at, "Unusable file", "%v.", err)
 	case s.IsDir():
-		return 0, problem(at, "File expected", "%s is a folder. Give the path of a file.", path)
+		return 0, Mistake(at, "File expected", "%s is a folder. Give the path of a file.", path)
 	}
 	return s.Size(), nil
 }

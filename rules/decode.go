@@ -10,9 +10,9 @@ import (
 	"github.com/hashicorp/hcl/v2/gohcl"
 )
 
-// problem returns one error that points at r. The summary names the kind of
-// problem; the detail says what is wrong and what to do.
-func problem(r hcl.Range, summary, format string, args ...any) *hcl.Diagnostic {
+// Mistake returns one error that points at r. The summary names the kind of mistake; the
+// detail says what is wrong and what to do.
+func Mistake(r hcl.Range, summary, format string, args ...any) *hcl.Diagnostic {
 	return &hcl.Diagnostic{
 		Severity: hcl.DiagError,
 		Summary:  summary,
@@ -62,7 +62,7 @@ func referenceTo[T any](expr hcl.Expression, ctx *hcl.EvalContext, what string) 
 	case v.IsNull():
 		found = "null or missing"
 	}
-	return zero, append(diags, problem(expr.Range(), "Wrong kind of reference",
+	return zero, append(diags, Mistake(expr.Range(), "Wrong kind of reference",
 		"This must refer to %s, and it is %s.", what, found))
 }
 

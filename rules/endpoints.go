@@ -35,11 +35,11 @@ func (r endpointsRule) Expand(x *Expansion, body hcl.Body, ctx *hcl.EvalContext)
 		return nil, diags
 	}
 	if w.kind != "codes" {
-		return nil, append(diags, problem(block.Codes.Range(), "Wrong kind of reference",
+		return nil, append(diags, Mistake(block.Codes.Range(), "Wrong kind of reference",
 			"This must refer to codes, whose head and embedding are still as in the checkpoint, and it is %s.", w.kind))
 	}
 	if w.Checkpoint.Config.Tied {
-		return nil, append(diags, problem(x.Range, "Endpoints of a tied model",
+		return nil, append(diags, Mistake(x.Range, "Endpoints of a tied model",
 			"The model's head is its embedding (tie_word_embeddings), and the file format has no rotated table that "+
 				"serves as both: it stays BF16. Remove this block and refer to the codes instead."))
 	}

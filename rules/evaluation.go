@@ -91,21 +91,21 @@ func (b *evaluationBlock) check(x *Expansion, body hcl.Body, m, original *model.
 		b.BOS = evaluate.NoBOS
 	}
 	if b.Window < 2 || b.Window > original.Context {
-		diags = append(diags, problem(attributeRange(body, "window", x.Range), "Window out of range",
+		diags = append(diags, Mistake(attributeRange(body, "window", x.Range), "Window out of range",
 			"A window has from 2 tokens up to the model's context, %d; this is %d.", original.Context, b.Window))
 	}
 	if b.BOS != evaluate.NoBOS && b.BOS != evaluate.TextBOS && b.BOS != evaluate.WindowBOS {
-		diags = append(diags, problem(attributeRange(body, "bos", x.Range), "Unknown place for BOS",
+		diags = append(diags, Mistake(attributeRange(body, "bos", x.Range), "Unknown place for BOS",
 			"The token that begins a text is put %q, before the %q or before each %q; this is %q.",
 			evaluate.NoBOS, evaluate.TextBOS, evaluate.WindowBOS, b.BOS))
 	}
 	if m.Vocab != original.Vocab {
-		diags = append(diags, problem(b.Model.Range(), "Models of different vocabularies",
+		diags = append(diags, Mistake(b.Model.Range(), "Models of different vocabularies",
 			"The model has a vocabulary of %d tokens and the original one of %d: they cannot be compared token by token.",
 			m.Vocab, original.Vocab))
 	}
 	if len(b.Texts) == 0 {
-		diags = append(diags, problem(x.Range, "Evaluation on nothing",
+		diags = append(diags, Mistake(x.Range, "Evaluation on nothing",
 			"An evaluation needs at least one block text %q { from = dataset… }.", "name"))
 	}
 	return diags
@@ -118,12 +118,12 @@ func (b evaluationBlock) datasets(ctx *hcl.EvalContext) (texts []*engine.Artifac
 		d, more := referenceTo[*Dataset](t.From, ctx, "a dataset")
 		diags = append(append(diags, unexpected(t.Rest)...), more...)
 		if names[t.Name] {
-			diags = append(diags, problem(t.From.Range(), "Duplicate text",
+			diags = append(diags, Mistake(t.From.Range(), "Duplicate text",
 				"There are two blocks text %q. Give each a name of its own.", t.Name))
 		}
 		names[t.Name] = true
 		if t.Tokens < 0 || t.Tokens > maxTokens {
-			diags = append(diags, problem(attributeRange(t.Body, "tokens", t.From.Range()), "Tokens out of range",
+			diags = append(diags, Mistake(attributeRange(t.Body, "tokens", t.From.Range()), "Tokens out of range",
 				"A text has from 0 to %d tokens, and not %d. Leave tokens out for all of them.", maxTokens, t.Tokens))
 		}
 		if !diags.HasErrors() {

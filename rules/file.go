@@ -34,12 +34,12 @@ func openFile(x *Expansion, path string, at hcl.Range) (*File, hcl.Diagnostics) 
 	}
 	f, err := x.open(path)
 	if err != nil {
-		return nil, hcl.Diagnostics{problem(at, "Unusable file", "%v.", err)}
+		return nil, hcl.Diagnostics{Mistake(at, "Unusable file", "%v.", err)}
 	}
 	defer f.Close()
 	c, err := readConfig(f, size, path)
 	if err != nil {
-		return nil, hcl.Diagnostics{problem(at, "Unusable checkpoint", "%v.", err)}
+		return nil, hcl.Diagnostics{Mistake(at, "Unusable checkpoint", "%v.", err)}
 	}
 	return &File{Config: c, bytes: size, file: x.Graph.Source(path)}, nil
 }

@@ -63,15 +63,15 @@ func (r ggufRule) Expand(x *Expansion, body hcl.Body, ctx *hcl.EvalContext) (any
 	w, more := referenceTo[*Weights](block.Weights, ctx, "codes or endpoints")
 	diags = append(diags, more...)
 	if !slices.Contains(prism.Formats(), block.Format) {
-		diags = append(diags, problem(attributeRange(body, "format", x.Range), "Unknown format",
+		diags = append(diags, Mistake(attributeRange(body, "format", x.Range), "Unknown format",
 			"The formats are %s; this is %q.", strings.Join(prism.Formats(), ", "), block.Format))
 	}
 	if block.Name == "" || strings.ContainsAny(block.Name, `/\`) || strings.HasPrefix(block.Name, ".") {
-		diags = append(diags, problem(attributeRange(body, "name", x.Range), "Unusable name",
+		diags = append(diags, Mistake(attributeRange(body, "name", x.Range), "Unusable name",
 			"The name becomes that of a file: it must not be empty, begin with a dot or hold a slash."))
 	}
 	if block.Context < 0 || block.Context > math.MaxUint32 {
-		diags = append(diags, problem(attributeRange(body, "context", x.Range), "Context out of range",
+		diags = append(diags, Mistake(attributeRange(body, "context", x.Range), "Context out of range",
 			"The context is a number of tokens up to %d, or 0 for the model's own; this is %d.", math.MaxUint32, block.Context))
 	}
 	if diags.HasErrors() {
@@ -80,7 +80,7 @@ func (r ggufRule) Expand(x *Expansion, body hcl.Body, ctx *hcl.EvalContext) (any
 	diags = append(diags, w.Checkpoint.needTokenizer(block.Weights.Range())...)
 	layout, err := prism.Plan(w.Checkpoint.Config, block.Format, w.ternaryNames(), block.Context)
 	if err != nil {
-		diags = append(diags, problem(block.Weights.Range(), "Model that the format cannot express",
+		diags = append(diags, Mistake(block.Weights.Range(), "Model that the format cannot express",
 			"%s. Nothing was run.", capital(err.Error())))
 	}
 	if diags.HasErrors() {

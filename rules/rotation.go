@@ -58,7 +58,7 @@ func (rotationRule) Expand(x *Expansion, body hcl.Body, ctx *hcl.EvalContext) (a
 	op := quantize.Rotation{Seed: block.Seed, Widths: c.Config.Widths()}
 	most, err := quantize.DefaultBlock(op.Widths...)
 	if err != nil {
-		return nil, append(diags, problem(block.Model.Range(), "Model that cannot be rotated",
+		return nil, append(diags, Mistake(block.Model.Range(), "Model that cannot be rotated",
 			"%v: each input width must be a multiple of 128, since one scale serves 128 weights. "+
 				"The model cannot be made ternary.", err))
 	}
@@ -67,7 +67,7 @@ func (rotationRule) Expand(x *Expansion, body hcl.Body, ctx *hcl.EvalContext) (a
 		op.Block = *block.Block
 	}
 	if err := op.Check(); err != nil {
-		return nil, append(diags, problem(attributeRange(body, "block", x.Range), "Unusable Hadamard block",
+		return nil, append(diags, Mistake(attributeRange(body, "block", x.Range), "Unusable Hadamard block",
 			"%v. Leave block out for the largest that fits, %d.", err, most))
 	}
 	signs := x.add("", op, work{peak: op.Peak()}, nil, engine.Output{Size: int64(sum(op.Widths))})

@@ -13,7 +13,6 @@
 package rulestest
 
 import (
-	"fmt"
 	"path/filepath"
 	"time"
 
@@ -89,7 +88,7 @@ func (mixRule) Expand(x *rules.Expansion, body hcl.Body, ctx *hcl.EvalContext) (
 	if block.Takes != "" {
 		var err error
 		if op.takes, err = time.ParseDuration(block.Takes); err != nil {
-			diags = append(diags, wrong(x.Range, "Wrong duration", err.Error()+"."))
+			diags = append(diags, rules.Mistake(x.Range, "Wrong duration", "%v.", err))
 		}
 	}
 	if diags.HasErrors() {
@@ -120,14 +119,10 @@ func toys(expr hcl.Expression, ctx *hcl.EvalContext) ([]*engine.Artifact, hcl.Di
 		step, _ := rules.Value(v)
 		t, ok := step.(*Toy)
 		if !ok {
-			return nil, hcl.Diagnostics{wrong(expr.Range(), "Wrong kind of reference",
-				fmt.Sprintf("This must refer to files and mixes, and there is %s in it.", v.Type().FriendlyName()))}
+			return nil, hcl.Diagnostics{rules.Mistake(expr.Range(), "Wrong kind of reference",
+				"This must refer to files and mixes, and there is %s in it.", v.Type().FriendlyName())}
 		}
 		in = append(in, t.artifact)
 	}
 	return in, nil
-}
-
-func wrong(r hcl.Range, summary, detail string) *hcl.Diagnostic {
-	return &hcl.Diagnostic{Severity: hcl.DiagError, Summary: summary, Detail: detail, Subject: &r}
 }
