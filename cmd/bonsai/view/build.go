@@ -41,6 +41,7 @@ type drawer interface {
 	event(e engine.Event)
 	expect(p *engine.Plan)
 	remark(text string)
+	aftermath(a Aftermath)
 	placed(path string, o cache.Output, how string)
 	tick(now time.Time) // now and then
 	close(s summary, err error)
@@ -130,6 +131,20 @@ func (v *Build) Remark(text string) {
 	v.draw.remark(text)
 }
 
+// An Aftermath is what an action that failed leaves.
+type Aftermath struct {
+	Step, Name string
+	Said       []string // the last lines of its log
+	Skipped    []string // actions that did not run because of it
+}
+
+// Aftermath shows what an action that failed leaves.
+func (v *Build) Aftermath(a Aftermath) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.draw.aftermath(a)
+}
+
 // Placed shows that a finished file is at path.
 func (v *Build) Placed(path string, o cache.Output, how string) {
 	v.mu.Lock()
@@ -162,6 +177,14 @@ func (d jsonDrawer) remark(text string) {
 	d.write(headed{"remark", struct {
 		Text string `json:"text"`
 	}{text}})
+}
+
+func (d jsonDrawer) aftermath(a Aftermath) {
+	d.write(headed{"aftermath", struct {
+		action
+		Said    []string `json:"said,omitempty"`
+		Skipped []string `json:"skipped,omitempty"`
+	}{action{Step: a.Step, Action: a.Name}, a.Said, a.Skipped}})
 }
 
 func (d jsonDrawer) placed(path string, o cache.Output, how string) {
