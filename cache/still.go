@@ -61,6 +61,14 @@ func (d *Dir) Unmoved(k Key, m Mark, outs []Output) bool {
 	return err == nil && now == m && d.checkSizes(k, Result{Outputs: outs}) == nil
 }
 
+// UsedAt marks a result as used now, as Lookup does, if its mark m says that it was last
+// marked too long ago.
+func (d *Dir) UsedAt(k Key, m Mark) {
+	if !d.frozen && d.now().Sub(time.Unix(0, m.stamp.Modified)).Abs() >= markEvery {
+		_ = d.disk.Chtimes(d.resultPath(k), d.now()) // else it is an older one to gc
+	}
+}
+
 // Gives reports whether Lookup of k gives a result with these outputs.
 func (d *Dir) Gives(k Key, outs []Output) bool {
 	r, err := d.Lookup(k)

@@ -226,7 +226,7 @@ func safeKey(op Op, platform string, in []name) (key cache.Key, text string, err
 
 // lookup finds the result, or why there is none.
 func (q *query) lookup(f *finding) {
-	res, err := q.opt.Store.Lookup(f.key)
+	res, err := q.result(f.key)
 	if err == nil && len(res.Outputs) != len(q.action.Outputs) {
 		err = fmt.Errorf("result %s has %d outputs, not %d", f.key.Short(), len(res.Outputs), len(q.action.Outputs))
 	}
@@ -239,6 +239,16 @@ func (q *query) lookup(f *finding) {
 		f.warning = err
 	}
 	f.reasons, f.earlier = q.explain(f.key, f.text)
+}
+
+// result returns what is stored under a key.
+func (q *query) result(key cache.Key) (cache.Result, error) {
+	if q.opt.Known != nil {
+		if res, ok := q.opt.Known(key); ok {
+			return res, nil
+		}
+	}
+	return q.opt.Store.Lookup(key)
 }
 
 // isPlainMiss reports whether err says that there is nothing, not that it is damaged

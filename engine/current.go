@@ -1,6 +1,10 @@
 package engine
 
-import "bonsai/cache"
+import (
+	"time"
+
+	"bonsai/cache"
+)
 
 // A Current is what a build that succeeded came to: what a later one must find again to
 // have nothing to run.
@@ -15,7 +19,8 @@ type CurrentAction struct {
 	Step, Name string
 	Key        cache.Key
 	Outputs    []cache.Output
-	Seconds    float64 // what its run took
+	Duration   time.Duration // of its run
+	Evicted    time.Time     // as of cache.Result
 }
 
 // current returns what the build came to. It answers false if an input of an action got
@@ -33,7 +38,7 @@ func (b *build) current(wanted []cache.Output) (c Current, ok bool) {
 			return Current{}, false
 		}
 		step, name := b.who(i)
-		c.Actions = append(c.Actions, CurrentAction{step, name, r.key, r.result.Outputs, r.result.Duration.Seconds()})
+		c.Actions = append(c.Actions, CurrentAction{step, name, r.key, r.result.Outputs, r.result.Duration, r.result.Evicted})
 	}
 	for _, a := range b.graph.artifacts {
 		if a.maker < 0 && b.artifacts[a.id].reached {

@@ -89,6 +89,11 @@ type Options struct {
 	// for it. It may be nil.
 	Emit func(Event)
 
+	// Known, if set, is asked for a result before Store is: it may know from an earlier
+	// build what Store would answer. Of such a result only Outputs, Duration and
+	// Evicted are set.
+	Known func(k cache.Key) (cache.Result, bool)
+
 	// Current, if set, is called at the end of a Build that succeeded and that leaves
 	// the next one with these options nothing to run.
 	Current func(Current)

@@ -125,7 +125,7 @@ func runBuild(ctx context.Context, p *program, w *words) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	opt.KeepGoing, opt.Current = a.keepGoing, q.came
+	opt.KeepGoing, opt.Current, opt.Known = a.keepGoing, q.came, q.known(store)
 	v := p.show(ctx, r.Graph, want, opt, a.view)
 	defer hold(store, "bonsai build", v)()
 	rec := p.recorder("build", w, a.selection.targets, opt)

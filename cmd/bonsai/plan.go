@@ -16,6 +16,7 @@ var planKeys = []string{"all", "detailed-exitcode", "out"}
 
 // planArgs are the arguments of plan.
 type planArgs struct {
+	quick     *quick
 	recipe    recipeArgs
 	cache     cacheArgs
 	selection selection
@@ -41,7 +42,8 @@ func runPlan(ctx context.Context, p *program, w *words) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if known, _ := p.quickly("plan", w, a.cache, cache.OpenReadOnly).find(p); known != nil {
+	a.quick = p.quickly("plan", w, a.cache, cache.OpenReadOnly)
+	if known, _ := a.quick.find(p); known != nil {
 		return exitBuilt, view.WriteCurrent(p.stdout, len(known.Results), a.view)
 	}
 	plan, err := p.plan(ctx, a, w)
@@ -73,6 +75,7 @@ func (p *program) plan(ctx context.Context, a planArgs, w *words) (*view.Plannin
 	if err != nil {
 		return nil, err
 	}
+	opt.Known = a.quick.known(store)
 	stop := p.during("planning")
 	plan, err := engine.MakePlan(ctx, r.Graph, artifacts(targets), opt)
 	stop()

@@ -32,6 +32,7 @@ type quick struct {
 	mu    sync.Mutex
 	seen  map[rules.Read]bool
 	reads []compiled.Read
+	old   *compiled.Plan // one that does not hold
 	made  *engine.Current
 }
 
@@ -96,6 +97,7 @@ func (q *quick) find(p *program) (plan *compiled.Plan, renewed bool) {
 	}
 	renewed, ok := plan.Holds(q.store, p.lookupEnv)
 	if !ok {
+		q.old = plan
 		return nil, false
 	}
 	return plan, renewed
@@ -209,6 +211,14 @@ func (q *quick) watch(a *recipeArgs) {
 	if q.name != "" {
 		q.reads = append(q.reads, compiled.See(q.store, compiled.Presence, a.path), compiled.See(q.store, compiled.Recipes, a.path))
 	}
+}
+
+// known returns what tells results that the earlier build found, or nil.
+func (q *quick) known(store *cache.Dir) func(cache.Key) (cache.Result, bool) {
+	if q.old == nil {
+		return nil
+	}
+	return q.old.Known(store)
 }
 
 // came takes over what the full build came to.

@@ -32,6 +32,8 @@ type Result struct {
 	Step, Name string
 	Key        cache.Key
 	Outputs    []cache.Output
+	Duration   time.Duration // of its run
+	Evicted    time.Time     // when gc dropped its blobs, zero if it did not
 	Mark       cache.Mark
 }
 
@@ -61,8 +63,8 @@ func Compile(store *cache.Dir, recipe string, c engine.Current, reads []Read, pl
 	}
 	p.Results = make([]Result, len(c.Actions))
 	for i, a := range c.Actions {
-		p.Results[i] = Result{Step: a.Step, Name: a.Name, Key: a.Key, Outputs: a.Outputs}
-		p.Saved += a.Seconds
+		p.Results[i] = Result{Step: a.Step, Name: a.Name, Key: a.Key, Outputs: a.Outputs, Duration: a.Duration, Evicted: a.Evicted}
+		p.Saved += a.Duration.Seconds()
 	}
 	ok = each(len(p.Results), func(i int) bool {
 		r := &p.Results[i]
@@ -113,6 +115,23 @@ func (p *Plan) Holds(store *cache.Dir, lookupEnv func(string) (string, bool)) (r
 		return err == nil && size == p.Wanted[i].Size
 	})
 	return news.isUp(), ok
+}
+
+// Known returns what tells the results that are what they were, by their keys, whatever
+// else has changed. It marks them as used, as a look at them does.
+func (p *Plan) Known(store *cache.Dir) func(cache.Key) (cache.Result, bool) {
+	results := make(map[cache.Key]*Result, len(p.Results))
+	for i := range p.Results {
+		results[p.Results[i].Key] = &p.Results[i]
+	}
+	return func(k cache.Key) (cache.Result, bool) {
+		r, ok := results[k]
+		if !ok || r.Mark == (cache.Mark{}) || !store.Unmoved(k, r.Mark, r.Outputs) {
+			return cache.Result{}, false
+		}
+		store.UsedAt(k, r.Mark)
+		return cache.Result{Outputs: r.Outputs, Duration: r.Duration, Evicted: r.Evicted}, true
+	}
 }
 
 // touchEvery is how often the results of a plan are marked as used: gc goes by days.

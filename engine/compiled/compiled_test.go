@@ -46,7 +46,7 @@ func newWorld(t testing.TB) *world {
 	}
 	w.made = engine.Current{
 		Sources: []string{w.path}, Wanted: []cache.Output{out},
-		Actions: []engine.CurrentAction{{Step: "a", Name: "b", Key: key, Outputs: []cache.Output{out}, Seconds: 2}},
+		Actions: []engine.CurrentAction{{Step: "a", Name: "b", Key: key, Outputs: []cache.Output{out}, Duration: 2 * time.Second}},
 	}
 	w.at = w.at.Add(10 * time.Second)
 	return w
@@ -152,11 +152,11 @@ func FuzzDecode(f *testing.F) {
 	if !ok {
 		f.Fatal("Compile answers false")
 	}
-	const head = len("bonsai plan 1\n") + len(cache.Digest{})
+	const head = len("bonsai plan 2\n") + len(cache.Digest{})
 	f.Add(p.Encode()[head:])
 	f.Fuzz(func(t *testing.T, body []byte) {
 		sum := cache.DigestOf(body)
-		b := append(append([]byte("bonsai plan 1\n"), sum[:]...), body...)
+		b := append(append([]byte("bonsai plan 2\n"), sum[:]...), body...)
 		if p, err := compiled.Decode(b); err == nil {
 			if again, err := compiled.Decode(p.Encode()); err != nil || !reflect.DeepEqual(again, p) {
 				t.Errorf("a plan that was read is written as another: %v", err)

@@ -11,7 +11,7 @@ import (
 )
 
 // magic begins a file; it changes with the form, so that each bonsai reads its own.
-const magic = "bonsai plan 1\n"
+const magic = "bonsai plan 2\n"
 
 // errDamaged says that a file is no plan of this form, or not the one that was written.
 var errDamaged = errors.New("damaged plan")
@@ -36,6 +36,8 @@ func (p *Plan) Encode() []byte {
 		w.text(r.Name)
 		w.b = append(w.b, r.Key[:]...)
 		w.mark(r.Mark)
+		w.number(int(max(0, r.Duration)))
+		w.time(r.Evicted)
 		w.outputs(r.Outputs)
 	}
 	w.outputs(p.Wanted)
@@ -48,7 +50,7 @@ func (p *Plan) Encode() []byte {
 	}
 	w.b = binary.LittleEndian.AppendUint64(w.b, math.Float64bits(p.Saved))
 	w.mark(p.History)
-	w.b = binary.LittleEndian.AppendUint64(w.b, uint64(p.Touched.UnixNano()))
+	w.time(p.Touched)
 	sum := cache.DigestOf(w.b[head:])
 	copy(w.b[len(magic):], sum[:])
 	return w.b
@@ -70,7 +72,8 @@ func Decode(b []byte) (*Plan, error) {
 	p.Results = make([]Result, r.number())
 	for i := range p.Results {
 		p.Results[i] = Result{
-			Step: r.text(), Name: r.text(), Key: cache.Key(r.bytes(len(cache.Key{}))), Mark: r.mark(), Outputs: r.outputs(),
+			Step: r.text(), Name: r.text(), Key: cache.Key(r.bytes(len(cache.Key{}))), Mark: r.mark(),
+			Duration: time.Duration(r.size()), Evicted: r.time(), Outputs: r.outputs(),
 		}
 	}
 	p.Wanted = r.outputs()
@@ -80,7 +83,7 @@ func Decode(b []byte) (*Plan, error) {
 	}
 	p.Saved = math.Float64frombits(binary.LittleEndian.Uint64(r.bytes(8)))
 	p.History = r.mark()
-	p.Touched = time.Unix(0, int64(binary.LittleEndian.Uint64(r.bytes(8))))
+	p.Touched = r.time()
 	if r.short || len(r.b) > 0 {
 		return nil, errDamaged
 	}
@@ -98,6 +101,15 @@ func (w *writer) text(s string) {
 }
 
 func (w *writer) mark(m cache.Mark) { w.b, _ = m.AppendBinary(w.b) } // it has no error
+
+// time appends a time to the nanosecond, or the zero Time.
+func (w *writer) time(t time.Time) {
+	if t.IsZero() {
+		w.number(0)
+		return
+	}
+	w.number(int(t.UnixNano()))
+}
 
 func (w *writer) output(o cache.Output) {
 	w.b = append(w.b, o.Digest[:]...)
@@ -151,6 +163,13 @@ func (r *reader) text() string {
 }
 
 func (r *reader) mark() cache.Mark { return cache.DecodeMark(r.bytes(cache.MarkSize)) }
+
+func (r *reader) time() time.Time {
+	if n := r.size(); n != 0 {
+		return time.Unix(0, n)
+	}
+	return time.Time{}
+}
 
 func (r *reader) output() cache.Output {
 	return cache.Output{Digest: cache.Digest(r.bytes(len(cache.Digest{}))), Size: r.size()}
