@@ -37,7 +37,7 @@ func Build(ctx context.Context, g *Graph, want []*Artifact, opt Options) ([]cach
 	}
 	b := newBuild(ctx, g, want, opt)
 	defer close(b.over)
-	defer b.quit()
+	defer b.end()
 	b.opt.Emit(b.reached())
 	b.loop()
 	outs, err := b.outcome(want)
@@ -105,10 +105,15 @@ type reply struct {
 }
 
 // A lane is work for a limited number of workers.
+// They stay for the next work: a new one would have to grow its stack each time.
 type lane struct {
 	limit, busy int
 	queue       []func() (apply func())
+	hired       int
+	work        chan func() (apply func())
 }
+
+func newLane(limit int) lane { return lane{limit: limit, work: make(chan func() func(), limit)} }
 
 func newBuild(ctx context.Context, g *Graph, want []*Artifact, opt Options) *build {
 	opt = opt.withDefaults()
@@ -117,8 +122,8 @@ func newBuild(ctx context.Context, g *Graph, want []*Artifact, opt Options) *bui
 		ctx: ctx, short: short, quit: quit, over: make(chan struct{}), opt: opt, graph: g,
 		actions:   make([]record, len(g.actions)),
 		artifacts: make([]holding, len(g.artifacts)),
-		hashes:    lane{limit: opt.Workers},
-		asks:      lane{limit: asksAtOnce},
+		hashes:    newLane(opt.Workers),
+		asks:      newLane(asksAtOnce),
 		replies:   make(chan reply, asksAtOnce),
 		reports:   make(chan *reporter, opt.Workers),
 		slots:     newSlots(opt),
@@ -238,7 +243,7 @@ func (b *build) dispatch() {
 			work := l.queue[0]
 			l.queue = l.queue[1:]
 			l.busy++
-			b.send(l, work)
+			b.hand(l, work)
 		}
 	}
 	for !b.stopping && !b.dry {
@@ -251,9 +256,30 @@ func (b *build) dispatch() {
 }
 
 // send lets a goroutine do work; the loop then calls what it returns.
-func (b *build) send(from *lane, work func() (apply func())) {
+func (b *build) send(work func() (apply func())) {
 	b.inFlight++
-	go func() { b.replies <- reply{from: from, apply: work()} }()
+	go func() { b.replies <- reply{apply: work()} }()
+}
+
+// hand gives work to a worker of a lane, which has one that is free or can hire one.
+func (b *build) hand(l *lane, work func() (apply func())) {
+	b.inFlight++
+	if l.hired < l.busy {
+		l.hired++
+		go func() {
+			for work := range l.work {
+				b.replies <- reply{from: l, apply: work()}
+			}
+		}()
+	}
+	l.work <- work
+}
+
+// end lets all workers go. Nothing is in flight.
+func (b *build) end() {
+	b.quit()
+	close(b.hashes.work)
+	close(b.asks.work)
 }
 
 func (b *build) now() time.Time {

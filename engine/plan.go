@@ -101,7 +101,7 @@ func MakePlan(ctx context.Context, g *Graph, want []*Artifact, opt Options) (*Pl
 	opt.KeepGoing = true
 	b := newBuild(ctx, g, want, opt)
 	b.dry = true
-	defer b.quit()
+	defer b.end()
 	b.loop()
 	if err := b.failure(false); err != nil {
 		return nil, err

@@ -65,7 +65,7 @@ func (b *build) retry(id int, err error) {
 	b.opt.Emit(Retried{Step: step, Name: name, Key: r.key, Err: err, Wait: wait, Time: b.now()})
 	b.set(id, pausing)
 	b.giveSlot(id)
-	b.send(nil, func() func() {
+	b.send(func() func() {
 		sleep(b.short, wait)
 		return func() { b.paused(id) }
 	})

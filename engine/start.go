@@ -69,7 +69,7 @@ func (b *build) lock(id int) {
 			q.stat = append(q.stat, a-first)
 		}
 	}
-	b.send(nil, func() func() {
+	b.send(func() func() {
 		purpose := cache.WithPurpose(b.short, q.action.String())
 		unlock, err := b.opt.Locker.Lock(purpose, q.key, func(holder string) {
 			b.replies <- reply{more: true, apply: func() { b.waits(id, holder) }}
@@ -160,7 +160,7 @@ func (b *build) run(id int) {
 	unlock := r.unlock
 	r.unlock = nil
 	t.number = b.starts.Add(1)
-	b.send(nil, func() func() {
+	b.send(func() func() {
 		t.run(b.ctx)
 		if unlock != nil {
 			unlock()

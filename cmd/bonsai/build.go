@@ -162,12 +162,20 @@ func hold(store *cache.Dir, purpose string, v *view.Build) (release func()) {
 func (p *program) build(
 	ctx context.Context, g *engine.Graph, want []*engine.Artifact, opt engine.Options, v *view.Build, rec *record.Recorder,
 ) ([]cache.Output, error) {
+	restore, actions := p.ease(), 0
+	defer func() { restore(actions) }()
 	told := simd || runtime.GOARCH != "amd64"
 	opt.Emit = func(e engine.Event) {
-		if _, runs := e.(engine.Started); runs && !told {
-			told = true
-			v.Remark("this bonsai is built without its fast kernels and takes several times longer: " +
-				"build it with GOEXPERIMENT=simd")
+		switch e := e.(type) {
+		case engine.Planned:
+			actions = e.Actions
+		case engine.Started:
+			restore(actions)
+			if !told {
+				told = true
+				v.Remark("this bonsai is built without its fast kernels and takes several times longer: " +
+					"build it with GOEXPERIMENT=simd")
+			}
 		}
 		rec.Event(e)
 		v.Event(e)

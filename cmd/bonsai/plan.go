@@ -77,6 +77,7 @@ func (p *program) plan(ctx context.Context, a planArgs, w *words) (*view.Plannin
 	}
 	opt.Known = a.quick.known(store)
 	stop := p.during("planning")
+	defer p.ease()(0)
 	plan, err := engine.MakePlan(ctx, r.Graph, artifacts(targets), opt)
 	stop()
 	if err != nil {

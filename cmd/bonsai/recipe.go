@@ -66,6 +66,7 @@ type loaded struct {
 // load reads a recipe. An error about the recipe is a *view.MistakesError; warnings are in
 // mistakes if there is no error.
 func (p *program) load(a recipeArgs, backend string) (r *loaded, mistakes *view.MistakesError, err error) {
+	defer p.ease()(0)
 	files, dir, id, err := readRecipe(a.path)
 	if err != nil {
 		return nil, nil, err
