@@ -71,6 +71,9 @@ func (p *program) buildView(w *words) view.BuildOptions {
 // show returns the view of a build with opt. On a terminal it says how much is to go.
 func (p *program) show(ctx context.Context, g *engine.Graph, want []*engine.Artifact, opt engine.Options, how view.BuildOptions) *view.Build {
 	how.Budget = opt.Memory
+	if store, ok := opt.Store.(*cache.Dir); ok {
+		how.Log = store.Log
+	}
 	v := view.NewBuild(p.stdout, how)
 	if !how.Live || how.JSON {
 		return v

@@ -45,6 +45,7 @@ func commands() []command {
 		{"plan", "say what a build would run, why, for how long and how big", keysOf(planKeys, selectKeys, recipeKeys, cacheKeys, viewKeys), 0, runPlan},
 		{"why", "say why a step ran, or will", keysOf(whyKeys, recipeKeys, cacheKeys, viewKeys), mostBare, runWhy},
 		{"diff", "compare two runs, two recipes or two artifacts", keysOf(diffKeys, viewKeys), 2, runDiff},
+		{"log", "show what the actions of a step said when they ran", keysOf(logKeys, viewKeys), mostBare, runLog},
 		{"graph", "draw what a target is made of", keysOf(graphKeys, selectKeys, recipeKeys, cacheKeys, viewKeys), 0, runGraph},
 		{"validate", "check a recipe without running anything", keysOf(recipeKeys, viewKeys), 0, runValidate},
 		{"init", "write a recipe for a checkpoint", keysOf(initKeys, viewKeys), 0, runInit},

@@ -16,8 +16,9 @@ import (
 // BuildOptions say how a build is shown.
 type BuildOptions struct {
 	Style
-	JSON    bool // one event a line
-	Explain bool // reasons and manifests too
+	JSON    bool                            // one event a line
+	Explain bool                            // reasons and manifests too
+	Log     func(cache.Key) ([]byte, error) // what an action said that failed; nil: nothing is shown of it
 	Now     func() time.Time
 
 	Screen *os.File     // of a live view: the terminal, for its size; may be nil

@@ -183,6 +183,21 @@ func (t *text) failed(e engine.Failed) {
 		return
 	}
 	t.line(t.p.bad.Render("failed   ") + printable(name))
+	t.said(e)
+}
+
+// said shows the end of what an action said that failed.
+func (t *text) said(e engine.Failed) {
+	if t.opt.Log == nil {
+		return
+	}
+	log, err := t.opt.Log(e.Key)
+	if err != nil {
+		return // the error itself is told in any case
+	}
+	for _, line := range lastSaid(string(log)) {
+		t.line(t.p.faint.Render("         " + clip(printable(line), t.opt.Width-9)))
+	}
 }
 
 // hashing shows a large file as if it were an action.
