@@ -157,6 +157,7 @@ func (b *build) answered(id int, q query, f finding) {
 	}
 	if q.look {
 		r.hit, r.reasons, r.earlier = no, f.reasons, f.earlier
+		b.learn(id, seconds(f.earlier.seconds))
 	}
 	b.warn(id, f.warning)
 	if q.look && f.hit {

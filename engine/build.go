@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"runtime"
 	"slices"
 	"sync/atomic"
@@ -93,7 +94,8 @@ type build struct {
 
 	stopping bool
 	warned   map[string]bool // what is said once
-	unread   map[int]bool    // sources that could not be read, by id
+	paces    map[reflect.Type]pace
+	unread   map[int]bool // sources that could not be read, by id
 	errs     []error
 }
 
@@ -133,6 +135,7 @@ func newBuild(ctx context.Context, g *Graph, want []*Artifact, opt Options) *bui
 		doubted:   make(map[cache.Digest]bool),
 		warned:    make(map[string]bool),
 		unread:    make(map[int]bool),
+		paces:     make(map[reflect.Type]pace),
 	}
 	b.reach(want)
 	return b

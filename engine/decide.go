@@ -156,6 +156,7 @@ func (b *build) enqueue(id int) {
 func (b *build) adopt(id int, res cache.Result) {
 	r := &b.actions[id]
 	r.hit, r.result = yes, res
+	b.learn(id, res.Duration)
 	first, _ := b.graph.made(id)
 	for i, out := range res.Outputs {
 		h := &b.artifacts[first+i]

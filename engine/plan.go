@@ -204,7 +204,10 @@ func (b *build) recall(status []Status) {
 		q := query{action: &b.graph.actions[id], opt: &b.opt}
 		b.asks.queue = append(b.asks.queue, func() func() {
 			reasons, earlier := q.settings()
-			return func() { r.reasons, r.earlier = reasons, earlier }
+			return func() {
+				r.reasons, r.earlier = reasons, earlier
+				b.learn(id, seconds(earlier.seconds))
+			}
 		})
 	}
 }

@@ -313,3 +313,55 @@ func TestPlanOfWhatAGCDropped(t *testing.T) {
 		t.Errorf("after the rerun: %+v, %v", res, err)
 	}
 }
+
+// Figures of a plan: the longest chain, the most bytes at once, and times of actions that
+// never ran by what others of their kind took.
+func TestPlanFigures(t *testing.T) {
+	s := newScene(t)
+	add := func(step string, cost float64, size int64, in []*engine.Artifact, changes ...change) *engine.Artifact {
+		return s.add(step, len(step)*31+int(step[0]), in, append(changes, func(a *engine.Action) {
+			a.Cost, a.Outputs[0].Size = cost, size
+		})...)
+	}
+	x := add("x", 5, 100, nil, transient)
+	h := add("h", 1, 60, of(x), transient)
+	c := add("c", 7, 10, of(h))
+	y := add("y", 2, 100, of(x, c), transient)
+	d := add("d", 3, 10, of(y))
+	p := s.plan(c, d, add("beside", 4, 5, nil))
+	seconds, chain := p.Critical()
+	var steps []string
+	for _, e := range chain {
+		steps = append(steps, e.Step)
+	}
+	if got := strings.Join(steps, " "); seconds != 18 || got != "x h c y d" {
+		t.Errorf("the longest chain is %q with %v s", got, seconds)
+	}
+	// x 100, h 60, c 10: h goes, then y 100: x goes, then d 10: y goes, then beside 5.
+	if n := p.Disk(); n != 210 {
+		t.Errorf("most bytes at once: %d, want x, c and y: 210", n)
+	}
+	t.Run("with what others took", func(t *testing.T) {
+		s.build(c)
+		for _, e := range s.plan(c).Entries { // it took twice what was estimated
+			res := e.Result
+			res.Duration = 14_000_000_000
+			if err := s.store.Record(e.Key, res); err != nil || e.Step != "c" {
+				t.Fatal(e.Step, err)
+			}
+		}
+		for _, e := range s.plan(c, d).Entries {
+			want := map[string]float64{"x": 10, "c": 14, "y": 4, "d": 6}[e.Step]
+			if e.Seconds != want {
+				t.Errorf("%s is expected to take %v s, want %v", e.Step, e.Seconds, want)
+			}
+		}
+	})
+	t.Run("of nothing to do", func(t *testing.T) {
+		s.build(c, d)
+		p := s.plan(c, d)
+		if seconds, chain := p.Critical(); seconds != 0 || chain != nil || p.Disk() != 0 {
+			t.Errorf("longest chain %v s, %d entries; %d bytes", seconds, len(chain), p.Disk())
+		}
+	})
+}

@@ -169,14 +169,6 @@ func (b *build) run(id int) {
 	})
 }
 
-// seconds is how long an action is expected to take.
-func (b *build) seconds(id int) float64 {
-	if s := b.actions[id].earlier.seconds; s > 0 {
-		return s
-	}
-	return b.graph.actions[id].Cost
-}
-
 // ran takes over what came of a run.
 func (b *build) ran(id int, t *attempt) {
 	if !t.deaf {
