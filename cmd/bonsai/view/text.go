@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/charmbracelet/lipgloss"
+
 	"bonsai/cache"
 	"bonsai/engine"
 )
@@ -145,10 +147,11 @@ func (t *text) finished(e engine.Finished) {
 	switch {
 	case !e.Hit:
 		line := t.p.good.Render("built    ") + pad(printable(name), min(40, t.opt.Width-19)) + fmt.Sprintf(" %9s", duration(e.Result.Duration))
-		if note := printable(e.Result.Note); note != "" {
-			line += "  " + t.p.faint.Render(note)
+		const worth = 8 // columns of a note that say something
+		if room := t.opt.Width - lipgloss.Width(line) - 2; room >= worth && e.Result.Note != "" {
+			line += "  " + t.p.faint.Render(clip(printable(e.Result.Note), room))
 		}
-		t.line(clip(line, t.opt.Width))
+		t.line(line)
 	case t.opt.Explain:
 		t.line("current  " + printable(name))
 	}
@@ -286,7 +289,7 @@ func (t *text) close(s summary, err error) {
 	case err != nil:
 		verb = "failed   "
 	}
-	t.line(verb + s.String())
+	t.say(verb, s.String())
 }
 
 // line writes a whole line.
