@@ -6,6 +6,9 @@
 // tests. Beside the store, Dir remembers the digests of users' files, the last
 // key of an action, and who works on a key right now.
 //
+// A large blob is stored in chunks, which other blobs share: chunk.go writes them and
+// chunked.go reads them. All calls to file systems go through package disk.
+//
 // Start with Dir, then Result. Package cachetest holds the suite that every
 // store passes.
 package cache
@@ -72,7 +75,7 @@ type Writer interface {
 
 // A Blob is a stored blob open for reading. Its bytes never change, and it stays
 // readable until Close even if the store drops it meanwhile. That of a Dir also has
-// the method File() *os.File.
+// the method File() *os.File, unless it is stored in chunks: see Dir.Open.
 type Blob interface {
 	io.ReaderAt
 	io.Closer

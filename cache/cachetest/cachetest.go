@@ -209,7 +209,7 @@ func sizes(t *testing.T, s Store) {
 }
 
 func readAt(t *testing.T, s Store) {
-	b := sample(100_000, 3)
+	b := sample(400_000, 3) // more than a store under test may keep in one piece
 	put(t, s, b)
 	blob, err := s.Open(cache.DigestOf(b))
 	if err != nil {
