@@ -159,7 +159,7 @@ func WritePins(w io.Writer, s *cache.Survey, opt CacheOptions) error {
 		line := fmt.Sprintf("%-20s %10s  %-9s ", printable(r.Name), Bytes(r.Bytes), since(opt.Now, r.At))
 		line = clip(line+printable(r.Note), opt.Width)
 		if r.Missing > 0 {
-			line += p.warm.Render(fmt.Sprintf("\n  %s of it not in the cache: build it to have it kept", count(r.Missing, "artifact")))
+			line += "\n  " + p.warm.Render(fmt.Sprintf("%s of it not in the cache: build it to have it kept", count(r.Missing, "artifact")))
 		}
 		fmt.Fprintln(&b, line)
 	}
