@@ -79,7 +79,9 @@ func WriteStats(w io.Writer, runs []StatRun, s *cache.Survey, limit int, opt Cac
 	}
 	p := opt.palette()
 	var b strings.Builder
-	row := func(name, format string, args ...any) { fmt.Fprintf(&b, "%-8s %s\n", name, fmt.Sprintf(format, args...)) }
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "%-8s %s\n", name, fmt.Sprintf(format, args...))
+	}
 	row("cache", "%s: %s, %d of them evicted", Bytes(s.Bytes()), count(len(s.Results), "result"), evicted)
 	if len(runs) == 0 {
 		row("runs", "none yet: each build and eval leaves a record")
