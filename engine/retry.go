@@ -33,7 +33,7 @@ func temporary(err error) bool {
 
 // saysTemporary walks the tree of errors that err wraps.
 func saysTemporary(err error) bool {
-	if t, ok := err.(interface{ Temporary() bool }); ok && t.Temporary() { //nolint:errorlint // it walks the tree itself
+	if t, ok := err.(interface{ Temporary() bool }); ok && t.Temporary() {
 		return true
 	}
 	switch e := err.(type) { //nolint:errorlint // as above

@@ -59,6 +59,7 @@ func (b *build) failures() []string {
 			continue
 		case ready:
 			of[id] = hung
+		default: // it may follow a failure
 		}
 		for _, in := range b.graph.actions[id].In {
 			switch {

@@ -141,8 +141,8 @@ func (s *storm) luck(ctx context.Context, cancel func(), calm bool) error {
 	return nil
 }
 
-// amend makes the ops of a graph stayers, and gives them limits, tries and peaks.
-func (s *storm) stormy(ctx context.Context, cancel func(), calm bool) (*engine.Graph, []*engine.Artifact, *tally) {
+// stormy makes the ops of a graph stayers, and gives them limits, tries and peaks.
+func (s *storm) stormy(cancel func(), calm bool) (*engine.Graph, []*engine.Artifact, *tally) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := newTally()
@@ -162,7 +162,7 @@ func (s *storm) build() {
 	var wait sync.WaitGroup
 	for range 1 + s.roll(4)/3 {
 		ctx, cancel := context.WithCancel(s.t.Context())
-		g, want, _ := s.stormy(ctx, cancel, false)
+		g, want, _ := s.stormy(cancel, false)
 		opt := s.options()
 		opt.KeepGoing = s.roll(2) == 0
 		wait.Go(func() {
@@ -216,7 +216,7 @@ func (s *storm) roll(n int) int {
 // settle builds in a calm, and checks that it gives what a cold build gives, as its plan
 // said, and that then nothing is left to do and nothing left over.
 func (s *storm) settle() {
-	g, want, c := s.stormy(s.t.Context(), func() {}, true)
+	g, want, c := s.stormy(func() {}, true)
 	opt := s.options()
 	p := plan(s.t, g, opt, want...)
 	outs := build(s.t, g, opt, want...)
@@ -232,7 +232,7 @@ func (s *storm) settle() {
 	}
 }
 
-// edit is an edit of the world, or of the store: one more is a gc.
+// change is an edit of the world, or of the store: one more is a gc.
 func (s *storm) change(d *dice) {
 	s.edits++
 	if d.roll(6) > 0 {
@@ -297,10 +297,12 @@ func TestRandomStorms(t *testing.T) {
 	if testing.Short() {
 		lives = 30
 	}
+	edits := 0
 	for seed := range lives {
-		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) { stormyLife(t, stormOf(seed)) })
+		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) { edits += stormyLife(t, stormOf(seed)) })
 		if t.Failed() {
 			return
 		}
 	}
+	t.Logf("%d lives with %d edits", lives, edits)
 }

@@ -258,7 +258,7 @@ func TestDeafOpThatEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScene(t)
 		s.opt.KeepGoing, s.opt.Workers, s.opt.Memory = true, 2, 100
-		a := s.add("deaf", 1, nil, limit(time.Hour), peak(60), taking(2*time.Hour))
+		a := s.add("deaf", 1, nil, limit(time.Minute), peak(60), taking(2*time.Hour))
 		b := s.add("slow", 2, nil, peak(40), taking(5*time.Hour))
 		c := s.add("big", 3, nil, peak(60))
 		_ = s.fails(a, b, c)

@@ -163,12 +163,14 @@ func TestRandomUnluckyLives(t *testing.T) {
 	if testing.Short() {
 		lives = 50
 	}
+	edits := 0
 	for seed := range lives {
 		b := make([]byte, 60+seed%200)
 		_, _ = rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8), 2}).Read(b)
-		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) { unluckyLife(t, b) })
+		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) { edits += unluckyLife(t, b) })
 		if t.Failed() {
 			return
 		}
 	}
+	t.Logf("%d lives with %d edits", lives, edits)
 }

@@ -313,13 +313,15 @@ func TestRandomLives(t *testing.T) {
 	if testing.Short() {
 		lives = 50
 	}
+	edits := 0
 	for seed := range lives {
 		b := make([]byte, 40+seed%200)
 		rng := rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8)})
 		_, _ = rng.Read(b)
-		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) { life(t, b) })
+		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) { edits += life(t, b) })
 		if t.Failed() {
 			return
 		}
 	}
+	t.Logf("%d lives with %d edits", lives, edits)
 }
