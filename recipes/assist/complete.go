@@ -198,6 +198,8 @@ func (r *Recipe) expressions(c cursor) (items []Item) {
 			{Label: "key", Kind: ReferenceItem, Doc: "The key of the element of for_each."},
 			{Label: "value", Kind: ReferenceItem, Doc: "The element of for_each."},
 		}
+	case len(c.path) == 1 && c.path[0] == "self" && c.frame.kind == "postcondition":
+		return words("bytes", "sha256", "files", "report")
 	case len(c.path) == 1:
 		return r.names(c.path[0])
 	case len(c.path) > 1:
@@ -250,7 +252,7 @@ func (r *Recipe) roots(c cursor) (items []Item) {
 			roots[d.root] = true
 		}
 	}
-	roots["each"] = c.each
+	roots["each"], roots["self"] = c.each, c.frame.kind == "postcondition"
 	for _, root := range slices.Sorted(maps.Keys(roots)) {
 		if roots[root] {
 			items = append(items, Item{Label: root, Insert: root + ".", Kind: ReferenceItem})

@@ -76,6 +76,10 @@ func (r *Recipe) schemaOf(blocks []frame) rules.Schema {
 		s.Blocks = append(append([]rules.Nested{}, s.Blocks...), r.language.Steps.Blocks...)
 	}
 	for _, f := range blocks[1:] {
+		if over := r.language.Block(first(f.labels)); f.kind == "override" && over != nil {
+			s = over.Schema
+			continue
+		}
 		n := s.Nested(f.kind)
 		if !f.body || n == nil {
 			return rules.Schema{}
@@ -83,6 +87,13 @@ func (r *Recipe) schemaOf(blocks []frame) rules.Schema {
 		s = n.Schema
 	}
 	return s
+}
+
+func first(labels []string) string {
+	if len(labels) == 0 {
+		return ""
+	}
+	return labels[0]
 }
 
 // hoverName says what a name stands for, and its value if it has one.

@@ -45,7 +45,7 @@ func objectOf(s rules.Schema) jsonSchema {
 		}
 	}
 	for _, n := range s.Blocks {
-		properties[n.Type] = blocksOf(objectOf(n.Schema), n.Label != "", n.Several)
+		properties[n.Type] = nestedOf(n)
 		if n.Required {
 			required = append(required, n.Type)
 		}
@@ -54,6 +54,19 @@ func objectOf(s rules.Schema) jsonSchema {
 		"type": "object", "description": s.Doc, "properties": properties, "required": required,
 		"additionalProperties": false,
 	}
+}
+
+// nestedOf returns the schema of the nested blocks of one type. One that tells of nothing
+// holds what another block or a recipe says.
+func nestedOf(n rules.Nested) jsonSchema {
+	body := objectOf(n.Schema)
+	if len(n.Attributes)+len(n.Blocks) == 0 {
+		delete(body, "additionalProperties")
+	}
+	if !strings.Contains(n.Label, " and ") {
+		return blocksOf(body, n.Label != "", n.Several)
+	}
+	return jsonSchema{"type": "object", "additionalProperties": blocksOf(body, true, n.Several)}
 }
 
 // extend adds the properties of another body, none of which is required.
