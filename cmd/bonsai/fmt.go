@@ -136,7 +136,7 @@ func formattable(paths []string, recursive bool) (names []string, err error) {
 		}
 		if !stat.IsDir() {
 			if !isFormattable(path) {
-				return nil, misused("%s is not formatted: the names of recipes end in .hcl, and those of values in .hclvars", path)
+				return nil, misused("%s is not formatted: the names of recipes end in .hcl, those of values in .hclvars and those of tests in .hcltest", path)
 			}
 			names = append(names, path)
 			continue
@@ -160,5 +160,5 @@ func formattable(paths []string, recursive bool) (names []string, err error) {
 }
 
 func isFormattable(name string) bool {
-	return strings.HasSuffix(name, ".hcl") || strings.HasSuffix(name, ".hclvars")
+	return strings.HasSuffix(name, ".hcl") || strings.HasSuffix(name, ".hclvars") || strings.HasSuffix(name, recipes.TestSuffix)
 }

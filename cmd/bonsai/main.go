@@ -53,6 +53,7 @@ func commands() []command {
 		{"lint", "find what is allowed in a recipe and probably not meant", keysOf(lintKeys, recipeKeys, viewKeys), 0, runLint},
 		{"print", "show a recipe with a value in the place of every expression", keysOf(recipeKeys, viewKeys), 0, runPrint},
 		{"console", "evaluate expressions as if they stood in a recipe", keysOf(consoleKeys, recipeKeys, viewKeys), 0, runConsole},
+		{"test", "test a recipe by what it would build", keysOf([]string{"recipe"}, viewKeys), 0, runTest},
 		{"lsp", "help an editor: mistakes, completion, definitions, layout", []string{"color"}, 0, runLSP},
 		{"schema", "say what a recipe may hold: block types, attributes, functions", keysOf(schemaKeys, viewKeys), 1, runSchema},
 		{"inspect", "look into a checkpoint, a safetensors or a GGUF file", keysOf(inspectKeys, viewKeys), 0, runInspect},

@@ -85,7 +85,7 @@ func TestComplete(t *testing.T) {
 			}
 			got := strings.Join(labels, " ")
 			want, more := strings.CutSuffix(c.want, "…")
-			if got != want && !(more && strings.HasPrefix(got+" ", want)) {
+			if got != want && (!more || !strings.HasPrefix(got+" ", want)) {
 				t.Errorf("at the mark in\n%s\nthere may be\n%s\nwant\n%s", c.text, got, c.want)
 			}
 		})
@@ -155,7 +155,7 @@ func TestRename(t *testing.T) {
 			t.Errorf("renamed to %q", name)
 		}
 	}
-	r, place = at(t, declarations+"dataset \"o"+mark+"ther\" {}")
+	r, place = at(t, declarations+"dataset \"new"+mark+"\" {}")
 	if _, err := r.Rename(place, "text"); err == nil || !strings.Contains(err.Error(), "dataset.text already") {
 		t.Errorf("renamed to a name that is taken: %v", err)
 	}

@@ -121,6 +121,7 @@ func (s *scan) take(t hclsyntax.Token) {
 	case hclsyntax.TokenCBrace, hclsyntax.TokenCBrack, hclsyntax.TokenCParen, hclsyntax.TokenTemplateSeqEnd, hclsyntax.TokenCQuote, hclsyntax.TokenCHeredoc,
 		hclsyntax.TokenQuotedNewline:
 		s.pop(t.Range)
+	default: // within what is open
 	}
 }
 
