@@ -120,7 +120,7 @@ func (r *run) expect(a *hcl.Attribute, l *loader) (failures hcl.Diagnostics) {
 	var texts []string
 	for _, element := range elementsOf(v) {
 		if element.Type() != cty.String || element.IsNull() {
-			r.parser.add(rules.Mistake(a.Expr.Range(), "Text expected", "expect_failures is a list of texts, parts of the mistakes that are expected."))
+			r.parser.add(rules.Mistake(a.Expr.Range(), "Text expected", "Failures that are expected are a list of texts, parts of what the recipe says."))
 			return nil
 		}
 		texts = append(texts, element.AsString())
