@@ -6,11 +6,8 @@
 // tests. Beside the store, Dir remembers the digests of users' files, the last
 // key of an action, and who works on a key right now.
 //
-// A large blob is stored in chunks, which other blobs share: chunk.go writes them and
-// chunked.go reads them. All calls to file systems go through package disk.
-//
-// Start with Dir, then Result. Package cachetest holds the suite that every
-// store passes.
+// Start with Dir, then Result; chunk.go has how large blobs are cut. Package
+// cachetest holds the suite that every store passes.
 package cache
 
 import (

@@ -50,6 +50,9 @@ func (l *chunkList) encode() []byte {
 	return fmt.Appendf(b, "end %s\n", DigestOf(b))
 }
 
+// errLaterList says that a list is whole and of a later bonsai.
+var errLaterList = errors.New("its list of chunks is of a later bonsai")
+
 func decodeChunks(b []byte) (*chunkList, error) {
 	const tail = len("end ") + 2*len(Digest{}) + len("\n")
 	if len(b) < tail || string(b[len(b)-tail:]) != "end "+DigestOf(b[:len(b)-tail]).String()+"\n" {
@@ -59,8 +62,11 @@ func decodeChunks(b []byte) (*chunkList, error) {
 	body := string(bytes.TrimSuffix(b[:len(b)-tail], []byte("\n")))
 	head, rest, _ := strings.Cut(body, "\n")
 	size, rest, _ := strings.Cut(rest, "\n")
-	if _, err := fmt.Sscanf(size, "size %d", &l.size); err != nil || head != chunkHead {
-		return nil, fmt.Errorf("its list of chunks begins with %.40q", head)
+	if head != chunkHead {
+		return nil, errLaterList
+	}
+	if _, err := fmt.Sscanf(size, "size %d", &l.size); err != nil {
+		return nil, fmt.Errorf("its list of chunks begins with %.40q", size)
 	}
 	left := l.size
 	for line := range strings.SplitSeq(rest, "\n") {
@@ -97,6 +103,9 @@ func (d *Dir) chunksOf(digest Digest) (*chunkList, error) {
 		return nil, fmt.Errorf("blob %s: %w", digest.Short(), err)
 	}
 	l, err := decodeChunks(b)
+	if errors.Is(err, errLaterList) {
+		return nil, &MissError{What: "blob " + digest.Short(), Reason: err.Error()}
+	}
 	if err != nil {
 		return nil, d.badBlob(digest, f, err.Error())
 	}

@@ -353,6 +353,14 @@ func TestVerifyAllWithChunks(t *testing.T) {
 	if n := len(filesOf(t, d, "lists")); n != 0 {
 		t.Errorf("%d lists are left", n)
 	}
+	put(t, d, sample(200_000, "model"))
+	if err := damages()["cut short"](filesOf(t, d, "lists")[0]); err != nil {
+		t.Fatal(err)
+	}
+	v, err = d.VerifyAll(t.Context(), nil)
+	if err != nil || len(v.Damaged) != 1 || v.Damaged[0].What != "blob "+out.Digest.Short() {
+		t.Errorf("VerifyAll with a damaged list = %+v, %v", v, err)
+	}
 }
 
 // To delete a result deletes the chunks of its blobs, and one alone is not deleted.

@@ -189,10 +189,13 @@ func (d *Dir) surveyLists(ctx context.Context, s *Survey) error {
 		chunks, err := d.peekChunks(path)
 		mu.Lock()
 		defer mu.Unlock()
-		if err != nil { // damaged, or of a later bonsai: it takes room
+		if errors.Is(err, errLaterList) {
 			s.Other[listsDir] += fi.Size()
 			s.Foreign++
 			return
+		}
+		if err != nil {
+			chunks = []Digest{} // damaged: so whoever reads it finds
 		}
 		if s.Blobs[digest] == nil { // else it is there in both forms, and the file is read
 			s.Blobs[digest] = &StoredBlob{Size: fi.Size(), Stored: fi.ModTime(), links: 1, chunks: chunks}
