@@ -50,28 +50,3 @@ func (g *Graph) set(some []*Artifact) Set {
 	}
 	return s
 }
-
-// Made returns the outputs of the actions of a step that have a name.
-func (g *Graph) Made(step, name string) (made []*Artifact) {
-	for id := range g.actions {
-		if a := &g.actions[id]; a.Step == step && a.Name == name {
-			first, end := g.made(id)
-			made = append(made, g.artifacts[first:end]...)
-		}
-	}
-	return made
-}
-
-// Both returns the actions that make something that is in both of two sets, in
-// the order they were added.
-func (g *Graph) Both(x, y Set) (list []Action) {
-	for id := range g.actions {
-		for a, end := g.made(id); a < end; a++ {
-			if x.in[a] && y.in[a] {
-				list = append(list, g.actions[id])
-				break
-			}
-		}
-	}
-	return list
-}

@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"strings"
 	"testing"
 
 	"bonsai/engine"
@@ -38,13 +37,6 @@ func TestBehindAndAfter(t *testing.T) {
 		if got := members(g.After(some), all); got != want.after {
 			t.Errorf("after %s is%s, want%s", want.of, got, want.after)
 		}
-	}
-	var both []string
-	for _, a := range g.Both(g.After(g.Made("a", "")), g.Behind(b)) {
-		both = append(both, a.Step)
-	}
-	if got := strings.Join(both, " "); got != "a b" {
-		t.Errorf("between a and b there are %s", got)
 	}
 	if got := members(g.Behind(nil), all); got != "" {
 		t.Errorf("behind nothing is%s", got)

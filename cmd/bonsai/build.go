@@ -139,7 +139,6 @@ func runBuild(ctx context.Context, p *program, w *words) (int, error) {
 	if err == nil {
 		q.learn(r, warnings, targets, want, outputs)
 	}
-	aftermath(store, r.Graph, want, err, v)
 	run := rec.Finish(r.Graph, err)
 	p.keep(store, run, v)
 	p.tidy(ctx, store, a.cacheMax, run, v)

@@ -40,9 +40,7 @@ type Build struct {
 // A drawer writes a build in one form. Its methods are not called at once.
 type drawer interface {
 	event(e engine.Event)
-	expect(p *engine.Plan)
 	remark(text string)
-	aftermath(a Aftermath)
 	placed(path string, o cache.Output, how string)
 	tick(now time.Time) // now and then
 	close(s summary, err error)
@@ -122,7 +120,9 @@ func (v *Build) Current(actions int) {
 func (v *Build) Expect(p *engine.Plan) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.draw.expect(p)
+	if d, ok := v.draw.(interface{ expect(*engine.Plan) }); ok {
+		d.expect(p)
+	}
 }
 
 // Remark shows a line about the build as a whole.
@@ -130,20 +130,6 @@ func (v *Build) Remark(text string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.draw.remark(text)
-}
-
-// An Aftermath is what an action that failed leaves.
-type Aftermath struct {
-	Step, Name string
-	Said       []string // the last lines of its log
-	Skipped    []string // actions that did not run because of it
-}
-
-// Aftermath shows what an action that failed leaves.
-func (v *Build) Aftermath(a Aftermath) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.draw.aftermath(a)
 }
 
 // Placed shows that a finished file is at path.
@@ -172,20 +158,11 @@ func (d jsonDrawer) write(h headed) {
 
 func (d jsonDrawer) event(e engine.Event) { d.write(eventJSON(e)) }
 func (d jsonDrawer) tick(time.Time)       {}
-func (d jsonDrawer) expect(*engine.Plan)  {}
 
 func (d jsonDrawer) remark(text string) {
 	d.write(headed{"remark", struct {
 		Text string `json:"text"`
 	}{text}})
-}
-
-func (d jsonDrawer) aftermath(a Aftermath) {
-	d.write(headed{"aftermath", struct {
-		action
-		Said    []string `json:"said,omitempty"`
-		Skipped []string `json:"skipped,omitempty"`
-	}{action{Step: a.Step, Action: a.Name}, a.Said, a.Skipped}})
 }
 
 func (d jsonDrawer) placed(path string, o cache.Output, how string) {

@@ -58,10 +58,9 @@ func draw(t *testing.T, opt view.BuildOptions) string {
 		v.Event(engine.Started{Step: "gguf.model", Name: "write", Pool: "cpu", Try: 2})
 		err := errors.New("no room")
 		v.Event(engine.Failed{Step: "gguf.model", Name: "write", Err: err, Time: time.Now()})
-		v.Aftermath(view.Aftermath{
-			Step: "gguf.model", Name: "write", Said: []string{"tensor 1 of 2", "tensor 2 of 2"},
-			Skipped: []string{"gguf.model verify", "evaluation.scores"},
-		})
+		for _, name := range []string{"verify", "score"} {
+			v.Event(engine.Skipped{Step: "gguf.model", Name: name, Because: "gguf.model write"})
+		}
 		v.Placed("out/x.gguf", cache.Output{Size: 2048}, cache.Hardlink)
 		v.Close(err)
 	})
@@ -75,10 +74,8 @@ running  [1/3] codes.body layer 0 qkv codes  60 %  3.8 s, about 3 s left  row 3
 built    codes.body layer 0 qkv codes                 5.0 s  relative error 0.279
 retried  gguf.model write: a fetch broke off; again in 0.2 s
 failed   gguf.model write
-said     tensor 1 of 2
-         tensor 2 of 2
-skipped  2 actions that cannot do without gguf.model write, evaluation.scores among them
 placed   out/x.gguf  2.0 KiB, a read-only link to the cache
+skipped  2 actions because of gguf.model write
 failed   1 action ran, 1 was up to date, 1 failed, 5.0 s
 `
 	got := draw(t, view.BuildOptions{Style: view.Style{Width: view.Unlimited}})

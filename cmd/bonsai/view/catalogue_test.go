@@ -227,7 +227,9 @@ func TestCatalogueOfMessages(t *testing.T) {
 // The rules find what they are there to find.
 func TestFaultsOfMessages(t *testing.T) {
 	for _, m := range []message{
-		{kind: "error", text: "Open the file"}, {kind: "error", text: "no room."}, {kind: "error", text: "failed to open %s"},
+		{kind: "error", text: "Open the file"},
+		{kind: "error", text: "no room."},
+		{kind: "error", text: "failed to open %s"},
 		{kind: "error", text: "no room: run bonsai cache gc", folder: "cache"}, {kind: "usage", text: "What?!"},
 		{kind: "summary", text: "bad bits"}, {kind: "summary", text: "Bad bits."}, {kind: "summary", text: "Bad %s"},
 		{kind: "detail", text: "there is none."}, {kind: "detail", text: "There is none"},

@@ -233,30 +233,6 @@ func (t *text) say(word, sentence string) {
 	t.line(word + strings.TrimPrefix(strings.TrimRight(lines, "\n"), indent))
 }
 
-// aftermath writes the end of a log, and how much did not run.
-func (t *text) aftermath(a Aftermath) {
-	name := label(a.Step, a.Name)
-	for i, line := range a.Said {
-		if line == "" {
-			continue
-		}
-		word := "         "
-		if i == 0 {
-			word = "said     "
-		}
-		t.line(t.p.faint.Render(clip(word+printable(strings.TrimRight(line, "\r")), t.opt.Width)))
-	}
-	if n := len(a.Skipped); n > 0 {
-		sentence := fmt.Sprintf("%s that cannot do without %s", count(n, "action"), name)
-		if last := a.Skipped[n-1]; n > 1 {
-			sentence += ", " + last + " among them"
-		} else {
-			sentence = last + ", which cannot do without " + name
-		}
-		t.say(t.p.warm.Render("skipped  "), sentence)
-	}
-}
-
 func (t *text) placed(path string, o cache.Output, how string) {
 	said := map[string]string{
 		cache.Present: "was there already", cache.Reflink: "a reflink to the cache",
