@@ -27,6 +27,7 @@ type Check struct {
 	Files              []string // what each input is called in self
 	Values             []Named  // of the names in the expressions other than self
 	Calls              []Named  // of what depends on more than arguments, such as env("HOME")
+	Functions          []Definition
 
 	at hcl.Range // of the condition
 }
@@ -46,6 +47,9 @@ func (c Check) AppendText(b []byte) ([]byte, error) {
 	for _, v := range c.Calls {
 		b = fmt.Appendf(b, "set Calls[%q] %s\n", v.Name, v.Value)
 	}
+	for _, f := range c.Functions {
+		b = fmt.Appendf(b, "set Functions[%q] params %q, variadic %q, JSON %t: %q\n", f.Name, f.Params, f.Variadic, f.JSON, f.Result)
+	}
 	return b, nil
 }
 
@@ -59,7 +63,7 @@ func (c Check) Run(ctx context.Context, in []*io.SectionReader, out []io.Writer,
 	if err != nil {
 		return err
 	}
-	condition, err := c.parse(c.Condition)
+	condition, err := c.parse(c.Condition, c.JSON)
 	if err != nil {
 		return err
 	}
@@ -81,7 +85,7 @@ func (c Check) Run(ctx context.Context, in []*io.SectionReader, out []io.Writer,
 
 // message returns what the recipe says of a condition that is not met.
 func (c Check) message(values *hcl.EvalContext) string {
-	e, err := c.parse(c.Message)
+	e, err := c.parse(c.Message, c.JSON)
 	if err != nil {
 		return err.Error()
 	}
@@ -95,12 +99,12 @@ func (c Check) message(values *hcl.EvalContext) string {
 	return v.AsString()
 }
 
-// parse reads one of the expressions.
-func (c Check) parse(text string) (hcl.Expression, error) {
+// parse reads an expression.
+func (c Check) parse(text string, inJSON bool) (hcl.Expression, error) {
 	parse := func(b []byte, name string) (hcl.Expression, hcl.Diagnostics) {
 		return hclsyntax.ParseExpression(b, name, c.at.Start)
 	}
-	if c.JSON {
+	if inJSON {
 		parse = hcljson.ParseExpression
 	}
 	e, diags := parse([]byte(text), c.at.Filename)
@@ -120,6 +124,13 @@ func (c Check) failure(diags hcl.Diagnostics) error {
 func (c Check) context(self cty.Value) (*hcl.EvalContext, error) {
 	roots := map[string]map[string]cty.Value{}
 	ctx := &hcl.EvalContext{Variables: map[string]cty.Value{"self": self}, Functions: recorded(c.Calls)}
+	for _, f := range c.Functions {
+		result, err := c.parse(f.Result, f.JSON)
+		if err != nil {
+			return nil, err
+		}
+		ctx.Functions[f.Name] = f.over(ctx.Functions, result)
+	}
 	for _, n := range c.Values {
 		v, err := ctyjson.Unmarshal([]byte(n.Value), cty.DynamicPseudoType)
 		if err != nil {

@@ -29,6 +29,8 @@ func TestCheck(t *testing.T) {
 		{"a name that is not there", "self.report.report.perplexty > 1", false, `does not have an attribute named "perplexty"`},
 		{"a number for a condition", "self.bytes", false, "is number, not true or false"},
 		{"a call that is known", `env("LIMIT") == "x"`, false, ""},
+		{"a function of the recipe", `within(self.bytes, 4) && !within(self.bytes, 3)`, false, ""},
+		{"a function that fails", `within(self.bytes, "x")`, false, "Call to function \"within\" failed"},
 		{"a call that is not", `env("OTHER") == "x"`, false, `env("OTHER") was not known`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -36,6 +38,10 @@ func TestCheck(t *testing.T) {
 				Condition: c.condition, JSON: c.json, Values: []recipes.Named{number},
 				Message: `"${self.report.report.perplexity} of ${var.most}"`,
 				Calls:   []recipes.Named{{Name: `env("LIMIT")`, Value: `{"value":"x","type":"string"}`}},
+				Functions: []recipes.Definition{
+					{Name: "atmost", Params: []string{"n", "most"}, Result: "n <= most"},
+					{Name: "within", Params: []string{"n"}, Variadic: "rest", Result: `"${atmost(n, rest[0])}"`, JSON: true},
+				},
 			}
 			var in []*io.SectionReader
 			for _, name := range []string{"write", "report", "list", "odd"} {
@@ -63,6 +69,7 @@ func TestCheckText(t *testing.T) {
 	named := []recipes.Named{{Name: "a", Value: "1"}}
 	changes := map[string]any{
 		"Condition": "c", "Message": "m", "JSON": true, "Files": []string{"f"}, "Values": named, "Calls": named,
+		"Functions": []recipes.Definition{{Name: "f", Params: []string{"a"}, Result: "a"}},
 	}
 	for i := range reflect.TypeFor[recipes.Check]().NumField() {
 		f := reflect.TypeFor[recipes.Check]().Field(i)

@@ -66,7 +66,7 @@ func (x *expansion) postcondition(s *Step, c *condition, ctx *hcl.EvalContext) (
 		return op, nil, false
 	}
 	op = Check{
-		Condition: x.source(c.condition), Message: x.source(c.message),
+		Condition: x.loader.sourceText(c.condition), Message: x.loader.sourceText(c.message),
 		JSON: strings.HasSuffix(c.condition.Range.Filename, ".json"), at: c.condition.Expr.Range(),
 	}
 	if !refersToSelf(c) {
@@ -87,18 +87,14 @@ func (x *expansion) postcondition(s *Step, c *condition, ctx *hcl.EvalContext) (
 	if op.Values, err = x.valuesOf(c, ctx); err == nil {
 		op.Calls, ok = x.callsOf(c, ctx)
 	}
+	op.Functions = reached(x.decl.part.own, slices.Concat(
+		callsIn(op.Condition, c.condition.Expr, op.JSON), callsIn(op.Message, c.message.Expr, op.JSON)))
 	return op, in, ok && err == nil
 }
 
 func refersToSelf(c *condition) bool {
 	return slices.ContainsFunc(append(c.condition.Expr.Variables(), c.message.Expr.Variables()...),
 		func(t hcl.Traversal) bool { return t.RootName() == "self" })
-}
-
-// source returns the text of an attribute's expression.
-func (x *expansion) source(a *hcl.Attribute) string {
-	r := a.Expr.Range()
-	return string(r.SliceBytes(x.loader.recipe.Files[r.Filename].Bytes))
 }
 
 // filesOf returns what artifacts are called in self: a source by its file's name, what an
@@ -178,12 +174,12 @@ func (x *expansion) callsOf(c *condition, ctx *hcl.EvalContext) (calls []Named, 
 	seen := map[string]bool{}
 	later := ctx.NewChild()
 	later.Variables = map[string]cty.Value{"self": cty.DynamicVal}
-	later.Functions = recording(x.decl.part.functions, x.loader.addressOf, func(n Named) {
+	later.Functions = withDefinitions(recording(x.decl.part.functions, x.loader.addressOf, func(n Named) {
 		if !seen[n.Name] {
 			seen[n.Name] = true
 			calls = append(calls, n)
 		}
-	})
+	}), x.decl.part.own)
 	_, diags := c.condition.Expr.Value(later)
 	_, more := c.message.Expr.Value(later)
 	diags = append(diags, more...)

@@ -40,7 +40,7 @@ func (l *loader) declare(blocks []sourced) {
 	for _, b := range blocks {
 		rule, known := l.opt.Catalogue[b.Type]
 		switch {
-		case b.Type == "include": // done: its blocks are among these
+		case b.Type == "include", b.Type == "function": // done
 		case b.Type == "recipe":
 			l.declareHeader(b)
 		case b.Type == "locals":
@@ -65,7 +65,7 @@ func (l *loader) declare(blocks []sourced) {
 // declareStrange reports a block of a type that does not exist. Its name stays known, under
 // this type and the one that was meant, as that of a step that failed.
 func (l *loader) declareStrange(b sourced) {
-	types := append([]string{"recipe", "variable", "locals", "target", "include"}, sortedKeys(l.opt.Catalogue)...)
+	types := append([]string{"recipe", "variable", "locals", "target", "include", "function"}, sortedKeys(l.opt.Catalogue)...)
 	l.add(rules.Mistake(b.TypeRange, "Unsupported block type",
 		"There are no blocks of type %s.%s", quote(b.Type), didYouMean(b.Type, types)))
 	l.roots[b.Type] = true

@@ -51,7 +51,7 @@ func (l *loader) settle(d *hcl.Diagnostic) *hcl.Diagnostic {
 	}
 	name := call.CalledFunctionNamespace() + call.CalledFunctionName()
 	settled := *d
-	settled.Detail = fmt.Sprintf("There is no function named %s.%s", quote(name), didYouMean(name, sortedKeys(l.functionsIn(l.opt.Dir))))
+	settled.Detail = fmt.Sprintf("There is no function named %s.%s", quote(name), didYouMean(name, sortedKeys(l.root.functions)))
 	return &settled
 }
 

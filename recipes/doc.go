@@ -235,6 +235,15 @@
 //   - steps: facts(checkpoint.base)
 //   - environment: env("HOME"), and env("NAME", "default") if it may not be set
 //
+// A recipe defines functions of its own, which it alone can call. They see their parameters
+// and all functions of the recipe, and may not call themselves. What arguments there are beyond
+// params comes as a list in variadic_param, if that is named.
+//
+//	function "blocks" {
+//	  params = [tokens, length]
+//	  result = ceil(tokens / length)
+//	}
+//
 // # Mistakes
 //
 // Every mistake is an HCL diagnostic, and is reported once, with all others: what cannot have

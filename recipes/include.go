@@ -18,12 +18,13 @@ import (
 // A part is one of the recipes that are read together: the one that was asked for, or one
 // that another part includes.
 type part struct {
-	id        string // what tells it from others
-	name      string // as the include block says it
-	dir       string // which relative paths start from
-	outer     *part  // the one that includes it; nil for the one that was asked for
-	functions map[string]function.Function
-	headed    *hcl.Block // its recipe block
+	id        string                       // what tells it from others
+	name      string                       // as the include block says it
+	dir       string                       // which relative paths start from
+	outer     *part                        // the one that includes it; nil for the one that was asked for
+	functions map[string]function.Function // what its expressions can call
+	own       map[string]*definition       // those of them that it defines
+	headed    *hcl.Block                   // its recipe block
 }
 
 // A sourced block is a block with the recipe that it is of.

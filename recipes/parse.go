@@ -87,7 +87,7 @@ func (l *loader) blocksOf(body hcl.Body) []*hcl.Block {
 // told from an attribute without knowing.
 func (l *loader) schema() *hcl.BodySchema {
 	s := &hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{{Type: "recipe"}, {Type: "locals"}}}
-	for _, name := range append([]string{"variable", "target", "include"}, sortedKeys(l.opt.Catalogue)...) {
+	for _, name := range append([]string{"variable", "target", "include", "function"}, sortedKeys(l.opt.Catalogue)...) {
 		s.Blocks = append(s.Blocks, hcl.BlockHeaderSchema{Type: name, LabelNames: []string{"name"}})
 	}
 	return s

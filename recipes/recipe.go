@@ -165,6 +165,7 @@ func load(files []File, opt Options) *loader {
 	if !ok {
 		return l // what follows would complain about what did not parse
 	}
+	l.define(blocks)
 	l.declare(blocks)
 	l.assignVariables()
 	l.validateVariables()

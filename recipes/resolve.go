@@ -111,7 +111,7 @@ func (x *expansion) resolveBody(body hcl.Body, ctx *hcl.EvalContext) (b Resolved
 func (x *expansion) resolveAttribute(a *hcl.Attribute, ctx *hcl.EvalContext) Value {
 	v, diags := a.Expr.Value(ctx)
 	if diags.HasErrors() || !v.IsWhollyKnown() {
-		source := x.source(a)
+		source := x.loader.sourceText(a)
 		return Value{Name: a.Name, Text: source, JSON: valueJSON(cty.StringVal("${"+source+"}"), nil), Range: a.Range}
 	}
 	return x.loader.resolvedValue(a.Name, v, a.Range)

@@ -145,6 +145,11 @@ func ownBlocks() []BlockType {
 			"out":         {Type: "string", Absent: "results stay in the cache", Doc: "The folder in which the files of the steps are placed."},
 			"description": {Type: "string", Doc: "What it builds, for those who ask for it."},
 		})},
+		{Type: "function", Label: "name", Schema: describe("Defines a function that expressions of the recipe can call.", functionSchema, docs{
+			"params":         {Type: "list of names", Doc: "The names of its parameters."},
+			"variadic_param": {Type: "name", Absent: "no more arguments than params", Doc: "The name for all further arguments together."},
+			"result":         {Type: "any", Doc: "Its value: an expression that sees the parameters alone."},
+		})},
 	}
 }
 

@@ -45,7 +45,7 @@ dataset "text" {
 
 func TestComplete(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{ // the first items; … for any more
-		{"the top of a file", mark, "include recipe variable locals target …"},
+		{"the top of a file", mark, "include recipe variable locals target function …"},
 		{"a block type half typed", "co" + mark, "codes"},
 		{"attributes, those required first", "codes \"b\" {\n  " + mark + "\n}", "model calibration rotation method damping …"},
 		{"attributes but those that are there", "codes \"b\" {\n  model = checkpoint.base\n  " + mark + "\n}", "calibration rotation method …"},
