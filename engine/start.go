@@ -223,8 +223,8 @@ func (b *build) succeeded(id int, t *attempt) {
 	b.adopt(id, t.result)
 	for a, end := b.graph.made(id); a < end; a++ {
 		there := yes
-		if b.doubted[b.artifacts[a].bytes.Digest] {
-			there = unknown // what went may have been the new blob: it is asked for
+		if h := &b.artifacts[a]; h.open > 0 && b.doubted[h.bytes.Digest] {
+			there = unknown // what went may have been the new blob: who may read it asks for it
 		}
 		b.setThere(a, there)
 	}
