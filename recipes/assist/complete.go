@@ -220,6 +220,11 @@ func (r *Recipe) expressions(c cursor) (items []Item) {
 		items = append(items, words("true", "false")...)
 	}
 	items = append(items, r.roots(c)...)
+	for _, d := range r.all() {
+		if d.root == "function" && d.name != "" {
+			items = append(items, Item{Label: d.name, Insert: d.name + "(", Kind: FunctionItem, Doc: "A function of this recipe."})
+		}
+	}
 	for _, f := range r.language.Functions {
 		items = append(items, Item{Label: f.Name, Insert: f.Name + "(", Kind: FunctionItem, Detail: f.Signature, Doc: f.Doc})
 	}

@@ -99,6 +99,9 @@ func first(labels []string) string {
 // hoverName says what a name stands for, and its value if it has one.
 func (r *Recipe) hoverName(root, name string) string {
 	text := code(root + "." + name)
+	if root == "function" {
+		text = code(name + "(…)")
+	}
 	if b := r.language.Block(root); b != nil {
 		text += b.Doc
 	}

@@ -34,7 +34,7 @@ func (r *Recipe) nameAt(at Place) (root, name string, where hcl.Range, ok bool) 
 		return "", "", hcl.Range{}, false
 	}
 	for _, ref := range s.references {
-		if covers(ref.whole, at.Byte) && r.isRoot(ref.root) {
+		if covers(ref.whole, at.Byte) && r.isNamed(ref) {
 			return ref.root, ref.name, ref.whole, true
 		}
 	}
@@ -44,6 +44,15 @@ func (r *Recipe) nameAt(at Place) (root, name string, where hcl.Range, ok bool) 
 		}
 	}
 	return "", "", hcl.Range{}, false
+}
+
+// isNamed says whether a reference is to what a recipe declares: some functions are the
+// language's.
+func (r *Recipe) isNamed(ref reference) bool {
+	if ref.root == "function" {
+		return r.declaration(ref.root, ref.name) != nil
+	}
+	return r.isRoot(ref.root)
 }
 
 // isRoot says whether references begin with a word.

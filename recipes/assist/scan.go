@@ -214,6 +214,9 @@ func (s *scan) ident(tokens []hclsyntax.Token, i int) {
 	switch {
 	case next(1) == hclsyntax.TokenOParen:
 		s.calls = append(s.calls, tokens[i])
+		s.references = append(s.references, reference{
+			root: "function", name: string(tokens[i].Bytes), whole: tokens[i].Range, at: tokens[i].Range,
+		})
 	case next(1) == hclsyntax.TokenDot && next(2) == hclsyntax.TokenIdent:
 		s.references = append(s.references, reference{
 			root: string(tokens[i].Bytes), name: string(tokens[i+2].Bytes),

@@ -38,6 +38,23 @@ func (s *search) unused(root, what string) {
 	}
 }
 
+// unusedFunctions finds the functions that no other expression of the recipe calls.
+func unusedFunctions(s *search) {
+	used := map[string]bool{}
+	s.expressions(func(_ *hclsyntax.Block, e hclsyntax.Expression) {
+		if call, ok := e.(*hclsyntax.FunctionCallExpr); ok {
+			used[call.Name] = true
+		}
+	})
+	for _, body := range s.bodies {
+		for _, b := range body.Blocks {
+			if b.Type == "function" && !used[b.Labels[0]] {
+				s.add(b.DefRange(), fmt.Sprintf("Nothing calls the function %s.", b.Labels[0]))
+			}
+		}
+	}
+}
+
 // addressOf returns the first two words of a reference.
 func addressOf(t hcl.Traversal) string {
 	if len(t) > 1 {

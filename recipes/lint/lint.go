@@ -50,6 +50,7 @@ func Rules() []Rule {
 		{"undescribed-target", "Who builds a recipe is shown the descriptions of its targets.", undescribedTargets},
 		{"unknown-check", "A comment that ignores a check which does not exist ignores nothing.", unknownChecks},
 		{"unreached-step", "Of a recipe that declares targets, a step that none of them needs is built by no one.", unreachedSteps},
+		{"unused-function", "A function that nothing calls says nothing.", unusedFunctions},
 		{"unused-local", "A local that nothing refers to says nothing.", unusedLocals},
 		{"unused-variable", "A variable that nothing refers to changes nothing, whatever it is given.", unusedVariables},
 	}

@@ -61,6 +61,14 @@ target "t" { steps = [mix.a] }`, "2 undescribed-target: The target t has no desc
 mix "b" { for_each = { x = 1 } }
 mix "c" { for_each = toset(["x", "y"]) }
 mix "d" { for_each = {} }`, "1 single-for-each: This for_each makes one step.\n2 single-for-each: This for_each makes one step.\n4 single-for-each: This for_each makes no step at all."},
+		{"a function that nothing calls", `function "f" {
+  params = [a]
+  result = g(a)
+}
+function "g" {
+  params = [a]
+  result = a
+}`, "1 unused-function: Nothing calls the function f."},
 		{"an absolute path", `file "a" { path = "/tmp/a" }
 file "b" { path = "~/a" }
 file "c" { path = "C:\\a" }
