@@ -114,7 +114,7 @@ func (s *storm) luck(ctx context.Context, cancel func(), calm bool) error {
 	}
 	if what == 5 && len(s.sources) > 0 { // somebody edits a source
 		i := n % len(s.sources)
-		s.sources[i] = fmt.Sprint("edit in a build ", s.dice.IntN(3))
+		s.sources[i] = edited(10 + s.dice.IntN(3))
 		file(s.t, s.dir, fmt.Sprint("source", i), s.sources[i])
 		s.edits++
 	}
