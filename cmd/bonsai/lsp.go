@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 
 	"github.com/creachadair/jrpc2"
-	"github.com/creachadair/jrpc2/channel"
 	"github.com/creachadair/jrpc2/handler"
 	"github.com/hashicorp/hcl/v2"
 	lsp "github.com/tliron/glsp/protocol_3_16"
@@ -33,7 +32,7 @@ func (p *program) serveEditor(ctx context.Context, in io.Reader, out io.Writer) 
 	s.editor.publish = func(uri string, list []lsp.Diagnostic) {
 		_ = s.server.Notify(ctx, lsp.ServerTextDocumentPublishDiagnostics, lsp.PublishDiagnosticsParams{URI: uri, Diagnostics: list})
 	}
-	s.server.Start(channel.LSP(in, unclosed{out}))
+	s.server.Start(newFramed(in, out))
 	ended := make(chan error, 1)
 	go func() { ended <- s.server.Wait() }()
 	defer s.editor.close()
@@ -51,12 +50,6 @@ func (p *program) serveEditor(ctx context.Context, in io.Reader, out io.Writer) 
 	}
 	return exitFailed, errors.New("the connection to the editor ended before it said shutdown")
 }
-
-// unclosed is a writer that others do not close.
-type unclosed struct{ io.Writer }
-
-// Close implements io.Closer.
-func (unclosed) Close() error { return nil }
 
 // A session is one connection of an editor.
 type session struct {
