@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"bonsai/cache/disk"
@@ -81,6 +82,9 @@ func (d *Dir) export(digest Digest, blob Blob, path string) (how string, err err
 	dir = filepath.Clean(dir)
 	if err := d.makeDir(dir); err != nil {
 		return "", err
+	}
+	if fi, err := d.disk.Lstat(path); err == nil && fi.IsDir() {
+		return "", syscall.EISDIR
 	}
 	d.sweepPartials(dir, base)
 	temp := filepath.Join(dir, fmt.Sprintf(".%s.%d-%s%s", base, d.now().Unix(), rand.Text()[:8], partial))

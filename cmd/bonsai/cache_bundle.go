@@ -97,31 +97,16 @@ func there(store *cache.Dir, res cache.Result) (outs []cache.Output) {
 // writeTo lets write fill the file path, which is there as a whole or not at all, or
 // standard output if path is "-". It returns the bytes written.
 func (p *program) writeTo(path string, write func(io.Writer) error) (int64, error) {
+	c := new(counted)
+	fill := func(w io.Writer) error {
+		c.w = w
+		return write(c)
+	}
+	var err error
 	if path == "-" {
-		c := &counted{w: p.stdout}
-		return c.n, write(c)
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		return 0, err
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return 0, err
-	}
-	defer os.Remove(f.Name()) // after a rename there is none
-	c := &counted{w: f}
-	err = write(c)
-	if err == nil {
-		err = f.Chmod(0o644)
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), path)
+		err = fill(p.stdout)
+	} else if err = os.MkdirAll(filepath.Dir(path), 0o777); err == nil {
+		err = writeWhole(path, fill)
 	}
 	return c.n, err
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -64,31 +65,12 @@ func inputsOf(g *engine.Graph) (map[string]string, error) {
 }
 
 // savePlan writes a plan to a file, whole or not at all.
-func savePlan(path string, plan *view.Planning, req *view.Request) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+func savePlan(path string, plan *view.Planning, req *view.Request) error {
+	err := writeWhole(path, func(w io.Writer) error { return view.WriteSavedPlan(w, plan, req) })
 	if err != nil {
 		return fmt.Errorf("save the plan: %w", err)
 	}
-	defer func() {
-		if err != nil {
-			_ = f.Close() // the error before is the one to tell
-			_ = os.Remove(f.Name())
-			err = fmt.Errorf("save the plan: %w", err)
-		}
-	}()
-	if err = view.WriteSavedPlan(f, plan, req); err != nil {
-		return err
-	}
-	if err = f.Chmod(0o644); err != nil {
-		return err
-	}
-	if err = f.Sync(); err != nil {
-		return err
-	}
-	if err = f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return nil
 }
 
 // openPlan reads the plan that plan= names, and returns it with the words that it was

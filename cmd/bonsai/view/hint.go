@@ -70,6 +70,8 @@ func systemHint(err error) string {
 			"or BONSAI_CACHE, and build again."
 	case errors.Is(err, syscall.ENOTDIR):
 		return "A part of the path is a file where a folder must be: give another one with cache= or out=, or move the file away."
+	case errors.Is(err, syscall.EISDIR):
+		return "A folder is there, where a file is meant: give another path, or move the folder away."
 	case errors.Is(err, syscall.ENAMETOOLONG):
 		return "The file system takes no name as long as this: shorten it in the recipe, or choose a shorter path."
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):

@@ -54,7 +54,7 @@ func TestHintsAreComplete(t *testing.T) {
 // What the operating system refuses has advice too, whatever it is wrapped in.
 func TestHintsOfTheSystem(t *testing.T) {
 	for err, want := range map[error]string{
-		syscall.ENOTDIR: "file where a folder", syscall.ENAMETOOLONG: "shorten it", syscall.EMFILE: "ulimit -n",
+		syscall.ENOTDIR: "file where a folder", syscall.EISDIR: "A folder is there", syscall.ENAMETOOLONG: "shorten it", syscall.EMFILE: "ulimit -n",
 		syscall.EIO: "check it first", syscall.EDQUOT: "quota", syscall.EROFS: "read-only", syscall.EACCES: "who owns",
 		errors.New("odd"): "the next build goes on",
 	} {

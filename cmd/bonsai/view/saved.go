@@ -72,11 +72,11 @@ func ReadSavedPlan(name string, text []byte) (*SavedPlan, error) {
 		return nil, &PlanFileError{name, "it is no plan"}
 	case p.Version != FormatVersion:
 		return nil, &PlanFileError{name, fmt.Sprintf("it has version %d of the form, and this bonsai reads %d", p.Version, FormatVersion)}
-	case p.Request == nil || at < 0:
+	case p.Request == nil:
 		return nil, &PlanFileError{name, "it was printed and not saved, so that what it was asked with is not in it"}
 	}
-	sum := sha256.Sum256(text[:at])
-	if string(text[at:]) != seal+hex.EncodeToString(sum[:])+"\"}\n" {
+	sum := sha256.Sum256(text[:max(at, 0)])
+	if at < 0 || string(text[at:]) != seal+hex.EncodeToString(sum[:])+"\"}\n" {
 		return nil, &PlanFileError{name, "it was changed after it was written"}
 	}
 	return p, nil
