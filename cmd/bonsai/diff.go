@@ -117,6 +117,8 @@ func (f *finder) find(word string) (side, error) {
 	switch {
 	case err == nil && (stat.IsDir() || isRecipe(word)):
 		s.recipe, err = f.recipe(word)
+	case err == nil && !stat.Mode().IsRegular():
+		err = &notFileError{word}
 	case err == nil:
 		s.file, err = f.onDisk(word, stat.Size())
 	case isHash(word):
@@ -125,9 +127,20 @@ func (f *finder) find(word string) (side, error) {
 		s.recipe, err = f.recipe(word)
 	case strings.ContainsAny(word, `/\`):
 	default:
-		s.run, err = findRun(f.store, word)
+		if s.run, err = findRun(f.store, word); isNotFound(err) {
+			err = fmt.Errorf("no file or folder is called %q, and %w", word, err)
+		}
 	}
 	return s, err
+}
+
+// A notFileError says that a path is a pipe or a device, of which nothing can be read
+// twice or from the middle.
+type notFileError struct{ path string }
+
+// Error implements error.
+func (e *notFileError) Error() string {
+	return e.path + " is a pipe or a device: save what it gives in a file first"
 }
 
 func isRecipe(path string) bool {
@@ -329,6 +342,12 @@ func inputNames(manifest string, known []string) []string {
 		known = append(known, strconv.Itoa(i))
 	}
 	return known
+}
+
+// isNotFound reports whether an error says that no run has a name.
+func isNotFound(err error) bool {
+	_, ok := errors.AsType[*record.NotFoundError](err)
+	return ok
 }
 
 // isDiffError reports whether an error is of diff, whose status 1 has another meaning.

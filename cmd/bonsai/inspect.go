@@ -40,6 +40,9 @@ func runInspect(_ context.Context, p *program, w *words) (int, error) {
 		c, err := inspectCheckpoint(path)
 		return exitBuilt, errors.Join(err, view.WriteCheckpoint(p.stdout, c, opt))
 	}
+	if !stat.Mode().IsRegular() {
+		return 0, &notFileError{path}
+	}
 	return exitBuilt, inspectFile(path, stat.Size(), p.stdout, opt)
 }
 
