@@ -230,17 +230,25 @@ func TestFaultsOfMessages(t *testing.T) {
 		{kind: "error", text: "Open the file"},
 		{kind: "error", text: "no room."},
 		{kind: "error", text: "failed to open %s"},
-		{kind: "error", text: "no room: run bonsai cache gc", folder: "cache"}, {kind: "usage", text: "What?!"},
-		{kind: "summary", text: "bad bits"}, {kind: "summary", text: "Bad bits."}, {kind: "summary", text: "Bad %s"},
-		{kind: "detail", text: "there is none."}, {kind: "detail", text: "There is none"},
+		{kind: "error", text: "no room: run bonsai cache gc", folder: "cache"},
+		{kind: "usage", text: "What?!"},
+		{kind: "summary", text: "bad bits"},
+		{kind: "summary", text: "Bad bits."},
+		{kind: "summary", text: "Bad %s"},
+		{kind: "detail", text: "there is none."},
+		{kind: "detail", text: "There is none"},
 	} {
 		if faultOf(m) == "" {
 			t.Errorf("nothing is wrong with the %s %q", m.kind, m.text)
 		}
 	}
 	for _, m := range []message{
-		{kind: "error", text: "GGUF version %d"}, {kind: "error", text: "Hessian is zero"}, {kind: "usage", text: "as in bonsai build %s", folder: "cmd/bonsai"},
-		{kind: "summary", text: "Unsupported block type"}, {kind: "detail", text: "There are no blocks of type %s."}, {kind: "detail", text: "%s is none.", dynamic: true},
+		{kind: "error", text: "GGUF version %d"},
+		{kind: "error", text: "Hessian is zero"},
+		{kind: "usage", text: "as in bonsai build %s", folder: "cmd/bonsai"},
+		{kind: "summary", text: "Unsupported block type"},
+		{kind: "detail", text: "There are no blocks of type %s."},
+		{kind: "detail", text: "%s is none.", dynamic: true},
 	} {
 		if why := faultOf(m); why != "" {
 			t.Errorf("the %s %q %s", m.kind, m.text, why)
