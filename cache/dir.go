@@ -67,7 +67,7 @@ type Dir struct {
 // sweeps what killed writers left behind. now is the clock.
 //
 // A folder that exists and cannot be written serves reads; what would write then
-// returns an ErrReadOnly.
+// returns an ErrReadOnly. One that cannot be read is an error.
 func OpenDir(path string, now func() time.Time) (*Dir, error) {
 	return OpenWith(path, now, Options{})
 }
@@ -90,20 +90,37 @@ func OpenWith(path string, now func() time.Time, o Options) (*Dir, error) {
 	if err := d.prepare(); err != nil {
 		return nil, err
 	}
+	if err := d.admits(); err != nil {
+		return nil, err
+	}
 	d.sweep()
 	return d, nil
 }
 
 // OpenReadOnly opens the store in the folder path to look at it. It makes, changes
 // and deletes nothing, now and later; what would write returns an ErrReadOnly. A
-// folder that is missing is an empty store.
+// folder that is missing is an empty store, one that cannot be read an error.
 func OpenReadOnly(path string, now func() time.Time) (*Dir, error) {
 	d, err := newDir(path, now, Options{})
 	if err != nil {
 		return nil, err
 	}
+	if err := d.admits(); err != nil {
+		return nil, err
+	}
 	d.frozen = true
 	return d, nil
+}
+
+// admits returns an error if there is a store that this user may not look into: all that
+// it holds would seem to be missing.
+func (d *Dir) admits() error {
+	for _, name := range []string{blobsDir, resultsDir} {
+		if _, err := d.disk.Stat(filepath.Join(d.path, name, "00")); errors.Is(err, fs.ErrPermission) {
+			return fmt.Errorf("cache %s: %w", d.path, err)
+		}
+	}
+	return nil
 }
 
 func newDir(path string, now func() time.Time, o Options) (*Dir, error) {

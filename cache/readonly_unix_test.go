@@ -38,6 +38,30 @@ func TestFolderWithoutWritePermission(t *testing.T) {
 	})
 }
 
+// A cache that this user may not look into is an error, not an empty cache.
+func TestFolderWithoutReadPermission(t *testing.T) {
+	path, _, _ := filled(t)
+	for _, folder := range []string{path, filepath.Join(path, "results"), filepath.Join(path, "blobs")} {
+		if err := os.Chmod(folder, 0); err != nil {
+			t.Fatal(err)
+		}
+		withoutPrivilege(t, func() {
+			_, err := cache.OpenDir(path, clock)
+			wantErr(t, "OpenDir without permission for "+folder, err, fs.ErrPermission)
+			_, err = cache.OpenReadOnly(path, clock)
+			wantErr(t, "OpenReadOnly without permission for "+folder, err, fs.ErrPermission)
+		})
+		if err := os.Chmod(folder, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	withoutPrivilege(t, func() {
+		if _, err := cache.OpenReadOnly(path, clock); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // withoutWrite calls do while nothing under root can be written by this user, be it root.
 func withoutWrite(t *testing.T, root string, do func()) {
 	t.Helper()

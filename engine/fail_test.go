@@ -217,7 +217,7 @@ func TestFullDisk(t *testing.T) {
 	b := s.add("b", 2, of(s.add("a", 1, nil)))
 	s.opt.Store = &full{s.store, 1}
 	err := s.fails(b)
-	if !errors.Is(err, cache.ErrFull) || !strings.HasPrefix(err.Error(), "b: store output 0") {
+	if !errors.Is(err, cache.ErrFull) || !strings.HasPrefix(err.Error(), "b: store output 0: ") {
 		t.Errorf("error is %v", err)
 	}
 	s.opt.Store = s.store

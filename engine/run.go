@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"runtime/metrics"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -238,7 +240,7 @@ func commit(w cache.Writer, b *bufio.Writer) (cache.Output, error) {
 }
 
 func (t *attempt) outputError(i int, err error) error {
-	return fmt.Errorf("store output %d %s: %w", i, t.action.Outputs[i].Name, err)
+	return fmt.Errorf("store output %s: %w", cmp.Or(t.action.Outputs[i].Name, strconv.Itoa(i)), err)
 }
 
 // unchanged returns an error that names a source that is not what it was when it was
