@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -132,7 +133,19 @@ func (p *program) run(ctx context.Context, args []string, stdout io.Writer) int 
 		return status
 	}
 	view.Error(p.stderr, err, style)
-	return statusOf(ctx, err, out.err != nil)
+	status = statusOf(ctx, err, out.err != nil)
+	if status == exitMisused && asksForWork(args) {
+		return exitFailed
+	}
+	return status
+}
+
+// asksForWork reports whether args ask plan for a status that says whether there is work
+// to do, so that no mistake may have the status that says so.
+func asksForWork(args []string) bool {
+	return len(args) > 0 && args[0] == "plan" && slices.ContainsFunc(args, func(arg string) bool {
+		return strings.HasPrefix(arg, "detailed-exitcode") && arg != "detailed-exitcode=false"
+	})
 }
 
 // dispatch runs the command that args name. It sets the style that errors are shown in.

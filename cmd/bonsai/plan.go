@@ -51,9 +51,6 @@ func runPlan(ctx context.Context, p *program, w *words) (int, error) {
 	if a.detailed && err == nil && plan.Total(engine.Run).Actions+plan.Total(engine.Maybe).Actions > 0 {
 		status = exitMisused
 	}
-	if misuse, ok := errors.AsType[*usageError](err); ok && a.detailed {
-		err = errors.New(misuse.text) // 2 says that there is work to do
-	}
 	if err != nil {
 		return 0, err
 	}
