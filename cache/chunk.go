@@ -146,12 +146,15 @@ func (d *Dir) renewAll(digest Digest) bool {
 	return ok && err == nil
 }
 
-// dropList moves the list of a blob away.
-func (d *Dir) dropList(digest Digest) {
-	if f, err := d.disk.Open(d.listPath(digest)); err == nil {
-		d.quarantine(f)
-		f.Close()
+// dropList moves the list of a blob away, and reports whether there was one.
+func (d *Dir) dropList(digest Digest) bool {
+	f, err := d.disk.Open(d.listPath(digest))
+	if err != nil {
+		return false
 	}
+	defer f.Close()
+	d.quarantine(f)
+	return true
 }
 
 // A chunkWriter stores what is written to it in chunks.

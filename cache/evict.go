@@ -36,13 +36,13 @@ func (g *gc) drop(ctx context.Context, batch []candidate) error {
 	}
 	for _, b := range batch {
 		if len(b.Pins) > 0 || g.held.uses(b.used) {
-			g.c.InUse += g.frees(b)
+			g.c.InUse += g.weighs(b)
 			continue
 		}
 		err := g.evict(b)
 		switch {
 		case errors.Is(err, errInUse):
-			g.c.InUse += g.frees(b)
+			g.c.InUse += g.weighs(b)
 		case err != nil:
 			return g.d.writeError(err)
 		default:
@@ -78,10 +78,23 @@ func (g *gc) frees(b candidate) int64 {
 	return n
 }
 
+// weighs returns how many bytes are in the store for a blob alone, whether or not they
+// can go now.
+func (g *gc) weighs(b candidate) int64 {
+	n := b.Size
+	for _, digest := range b.chunks {
+		if c := g.s.Blobs[digest]; c != nil && c.lists == 1 && !c.direct {
+			n += c.Size
+		}
+	}
+	return n
+}
+
 // isChunkKept reports whether a chunk stays although no list names it: it is a blob by
 // itself, or someone stores another blob that has it. A later gc drops it then.
 func (g *gc) isChunkKept(c *StoredBlob) bool {
-	return c.direct || len(c.Pins) > 0 || g.held.uses(c.Stored) || g.s.At.Sub(c.Stored) < blobGrace
+	return c.direct || len(c.Pins) > 0 || g.held.uses(c.Stored) ||
+		len(c.Results) == 0 && g.s.At.Sub(c.Stored) < blobGrace
 }
 
 // dropChunks drops the chunks of a blob that went, but for those that another has, and
@@ -114,7 +127,7 @@ func (g *gc) look() (err error) {
 	if now.Leases, err = g.d.Leases(); err != nil {
 		return err
 	}
-	g.held = heldOf(&now)
+	g.s.Leases, g.held = now.Leases, heldOf(&now)
 	if now.Pins, err = g.d.Pins(); err != nil {
 		return err
 	}
@@ -148,7 +161,11 @@ func samePins(a, b []Pin) bool {
 // gc does not live to write costs a warning of the next build.
 func (g *gc) evict(b candidate) error {
 	for _, i := range b.Results {
-		if r := &g.s.Results[i]; r.Evicted.IsZero() {
+		r := &g.s.Results[i]
+		if !r.Evicted.IsZero() && !r.buried && !g.d.isAsFound(r) {
+			return errInUse // what it names came back, and a build relies on that
+		}
+		if r.Evicted.IsZero() {
 			err := g.d.bury(r)
 			if disk.IsFull(err) || errors.Is(err, ErrFull) {
 				if err = g.d.take(b); err == nil {
@@ -158,10 +175,17 @@ func (g *gc) evict(b candidate) error {
 			if err != nil {
 				return err
 			}
-			r.Evicted = g.d.now()
+			r.Evicted, r.buried = g.d.now(), true
 		}
 	}
 	return g.d.take(b)
+}
+
+// isAsFound reports whether nobody used or changed a result since the survey. One that is
+// gone nobody uses.
+func (d *Dir) isAsFound(s *Stored) bool {
+	fi, err := d.disk.Stat(d.resultPath(s.Key))
+	return errors.Is(err, fs.ErrNotExist) || err == nil && fi.ModTime().Equal(s.Used)
 }
 
 // bury makes a result a tombstone. It returns errInUse if someone works on its key, or

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -21,12 +22,15 @@ func (d *Dir) Find(prefix string) (keys []Key, digests []Digest, err error) {
 			keys = append(keys, k)
 		}
 	}
-	for _, name := range d.named(blobsDir, prefix) {
-		if digest, err := ParseDigest(name); err == nil {
-			digests = append(digests, digest)
+	for _, folder := range []string{blobsDir, listsDir} {
+		for _, name := range d.named(folder, prefix) {
+			if digest, err := ParseDigest(name); err == nil {
+				digests = append(digests, digest)
+			}
 		}
 	}
-	return keys, digests, nil
+	slices.SortFunc(digests, func(a, b Digest) int { return slices.Compare(a[:], b[:]) })
+	return keys, slices.Compact(digests), nil
 }
 
 // named returns the names in a sharded folder that begin with prefix.
@@ -50,24 +54,28 @@ func (e *KeptError) Error() string { return fmt.Sprintf("%s is kept: %s", e.What
 
 // Delete deletes a result for good, with the blobs that no other result names: the next
 // build that needs it runs its action. It returns the bytes of those blobs, and a
-// *KeptError if a pin or a running build needs it.
+// *KeptError if a pin or a running build needs it. Pins and leases of s are brought up to
+// date.
 func (d *Dir) Delete(s *Survey, k Key) (freed int64, err error) {
-	g := &gc{d: d, s: s, held: heldOf(s)}
 	i := s.find(k)
 	if i < 0 {
 		return 0, noResult(k)
+	}
+	defer d.gate()()
+	g := &gc{d: d, s: s}
+	if err := g.look(); err != nil {
+		return 0, err
 	}
 	r := &s.Results[i]
 	if err := g.keptBy("result "+k.Short(), r.Pins, candidate{StoredBlob: &StoredBlob{Results: []int{i}}, used: r.Used}); err != nil {
 		return 0, err
 	}
-	defer d.gate()()
 	if err := d.forget(r); err != nil {
 		return 0, d.deleteError("result "+k.Short(), err)
 	}
 	for _, o := range r.Outputs {
 		b := s.Blobs[o.Digest]
-		if b == nil || len(b.Results) > 1 || len(b.Pins) > 0 || b.lists > 0 {
+		if b == nil || len(b.Results) > 1 || len(b.Pins) > 0 || b.lists > 0 || g.held.uses(b.Stored) {
 			continue
 		}
 		c := candidate{StoredBlob: b, digest: o.Digest}
@@ -81,12 +89,17 @@ func (d *Dir) Delete(s *Survey, k Key) (freed int64, err error) {
 }
 
 // DeleteBlob drops a blob, as a gc does: results that name it become tombstones. It
-// returns a *KeptError if a pin or a running build needs it.
+// returns a *KeptError if a pin or a running build needs it. Pins and leases of s are
+// brought up to date.
 func (d *Dir) DeleteBlob(s *Survey, digest Digest) (freed int64, err error) {
-	g := &gc{d: d, s: s, held: heldOf(s)}
 	b := s.Blobs[digest]
 	if b == nil {
 		return 0, noBlob(digest)
+	}
+	defer d.gate()()
+	g := &gc{d: d, s: s}
+	if err := g.look(); err != nil {
+		return 0, err
 	}
 	c := g.judge(digest, b)
 	if err := g.keptBy("blob "+digest.Short(), b.Pins, c); err != nil {
@@ -95,7 +108,6 @@ func (d *Dir) DeleteBlob(s *Survey, digest Digest) (freed int64, err error) {
 	if b.lists > 0 {
 		return 0, &KeptError{What: "blob " + digest.Short(), By: "larger blobs that it is a chunk of"}
 	}
-	defer d.gate()()
 	if err := g.evict(c); err != nil {
 		return 0, d.deleteError("blob "+digest.Short(), err)
 	}

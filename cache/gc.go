@@ -223,10 +223,10 @@ func (g *gc) isKept(b candidate) bool {
 	switch {
 	case len(b.Pins) > 0:
 		if b.why != DroppedUnnamed {
-			g.c.Pinned += g.frees(b)
+			g.c.Pinned += g.weighs(b)
 		}
 	case g.held.uses(b.used), len(b.Results) == 0 && (g.isUnsure() || g.s.At.Sub(b.used) < blobGrace):
-		g.c.InUse += g.frees(b)
+		g.c.InUse += g.weighs(b)
 	default:
 		return false
 	}

@@ -39,6 +39,7 @@ type Stored struct {
 	Evicted   time.Time // when blobs were dropped to make room; zero: they were not
 	Size      int64     // bytes of the result itself
 	Pins      []string  // names of the pins that keep it
+	buried    bool      // evicted by whoever made the survey
 }
 
 // Bytes returns the bytes of its blobs that are there; one that it shares with other

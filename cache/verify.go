@@ -119,7 +119,22 @@ func (v *verifier) result(k Key) {
 	v.found(Damage{What: "result " + k.Short(), Reason: err.Error()})
 }
 
+// blobs verifies all files, and then what consists of them: a chunk that is damaged is
+// moved away by then, so that its blob is told to lack it.
 func (v *verifier) blobs(ctx context.Context, s *Survey) error {
+	var files, lists []Digest
+	for digest, b := range s.Blobs {
+		if b.chunks == nil {
+			files = append(files, digest)
+		} else {
+			lists = append(lists, digest)
+		}
+	}
+	return cmp.Or(v.each(ctx, s, files), v.each(ctx, s, lists))
+}
+
+// each verifies blobs on all CPUs.
+func (v *verifier) each(ctx context.Context, s *Survey, digests []Digest) error {
 	work := make(chan Digest)
 	var wg sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
@@ -129,7 +144,7 @@ func (v *verifier) blobs(ctx context.Context, s *Survey) error {
 			}
 		})
 	}
-	for digest := range s.Blobs {
+	for _, digest := range digests {
 		if ctx.Err() == nil {
 			work <- digest
 		}
@@ -145,8 +160,7 @@ func (v *verifier) verify(digest Digest, b *StoredBlob) error {
 		return v.d.Verify(digest)
 	}
 	_, err := v.d.openChunked(digest)
-	if isAbsent(err) {
-		v.d.dropList(digest)
+	if isAbsent(err) && v.d.dropList(digest) {
 		return errors.New("not all of its chunks are there")
 	}
 	return err
