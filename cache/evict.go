@@ -16,7 +16,7 @@ const gateBatch = 32
 var errInUse = errors.New("in use")
 
 // drop drops blobs, but for those that a build began to use since the survey. It does
-// so while no lease and no pin can be made.
+// so while no lease and no pin can be made; between two batches they can.
 func (g *gc) drop(ctx context.Context, batch []candidate) error {
 	if len(batch) == 0 {
 		return nil
@@ -29,6 +29,11 @@ func (g *gc) drop(ctx context.Context, batch []candidate) error {
 			g.dropped(b)
 		}
 		return nil
+	}
+	if len(g.c.Dropped) > 0 {
+		if err := letPass(ctx); err != nil {
+			return err
+		}
 	}
 	defer g.d.gate()()
 	if err := g.look(); err != nil {

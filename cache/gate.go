@@ -16,16 +16,35 @@ const (
 // process was stopped in the middle. What that costs is a blob that is made again.
 const gateWait = 10 * time.Second
 
+// gateTry is the wait between two tries at the gate, which is never closed for long.
+const gateTry = 2 * time.Millisecond
+
 // gate keeps gc from dropping anything between its look at leases and pins and its
 // deed, until open is called. Where there are no locks it does nothing.
 func (d *Dir) gate() (open func()) {
 	ctx, cancel := context.WithTimeout(context.Background(), gateWait)
 	defer cancel()
-	open, err := d.lockName(ctx, gateLock, nil)
+	if d.frozen {
+		return func() {}
+	}
+	w := &lockWait{d: d, path: filepath.Join(d.path, locksDir, gateLock), wait: gateTry, most: gateTry}
+	open, err := w.lock(ctx)
 	if err != nil {
 		return func() {}
 	}
 	return open
+}
+
+// letPass leaves the gate open for long enough that whoever waits there gets in.
+func letPass(ctx context.Context) error {
+	t := time.NewTimer(2 * gateTry)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // lockName is Lock of a name that is no key.

@@ -66,7 +66,12 @@ func (d *Dir) Lock(ctx context.Context, k Key, waiting func(holder string)) (unl
 
 // lockPath is Lock of a file.
 func (d *Dir) lockPath(ctx context.Context, path string, waiting func(holder string)) (unlock func(), err error) {
-	w := &lockWait{d: d, path: path, tell: waiting, wait: firstWait}
+	return (&lockWait{d: d, path: path, tell: waiting, wait: firstWait, most: lastWait}).lock(ctx)
+}
+
+// lock waits until the file is locked.
+func (w *lockWait) lock(ctx context.Context) (unlock func(), err error) {
+	d := w.d
 	for {
 		f, err := w.try(ctx)
 		if err != nil {
@@ -93,6 +98,7 @@ type lockWait struct {
 	tell func(holder string)
 	told string
 	wait time.Duration
+	most time.Duration // that wait grows to
 }
 
 // try opens the lock file and waits until it is locked. The holder deletes the file
@@ -151,7 +157,7 @@ func (w *lockWait) report(f *disk.File) {
 func (w *lockWait) sleep(ctx context.Context) error {
 	t := time.NewTimer(w.wait)
 	defer t.Stop()
-	w.wait = min(w.wait*3/2, lastWait)
+	w.wait = min(w.wait*3/2, w.most)
 	select {
 	case <-t.C:
 		return nil
