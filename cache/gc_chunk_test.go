@@ -10,16 +10,16 @@ import (
 	"bonsai/cache"
 )
 
-// keepChunked stores an action whose blob is in chunks.
-func keepChunked(t testing.TB, d *cache.Dir, name string) cache.Output {
+// keepModel stores an action "model" whose blob is in chunks.
+func keepModel(t testing.TB, d *cache.Dir) cache.Output {
 	t.Helper()
-	out := put(t, d, sample(200_000, name))
-	r := cache.Result{Outputs: []cache.Output{out}, Manifest: name, Duration: time.Second, Step: name}
-	if err := d.Record(cache.KeyOf([]byte(name)), r); err != nil {
+	out := put(t, d, sample(200_000, "model"))
+	r := cache.Result{Outputs: []cache.Output{out}, Manifest: "model", Duration: time.Second, Step: "model"}
+	if err := d.Record(cache.KeyOf([]byte("model")), r); err != nil {
 		t.Fatal(err)
 	}
 	if len(filesOf(t, d, "lists")) == 0 {
-		t.Fatalf("%s is not stored in chunks", name)
+		t.Fatal("the blob is not stored in chunks")
 	}
 	return out
 }
@@ -28,7 +28,7 @@ func keepChunked(t testing.TB, d *cache.Dir, name string) cache.Output {
 // alone went would cost the blob and gain nothing.
 func TestGCOfNewChunks(t *testing.T) {
 	d := openChunking(t, 64<<10)
-	keepChunked(t, d, "model")
+	keepModel(t, d)
 	c, names := gc(t, d, cache.Limits{Max: 1})
 	if names != "model" || c.Bytes() < 200_000 || c.After > 10_000 {
 		t.Errorf("dropped %q of %d bytes, %d are left; want the model with its chunks", names, c.Bytes(), c.After)
@@ -41,7 +41,7 @@ func TestGCOfNewChunks(t *testing.T) {
 // What a pin keeps of a large blob are its chunks, and what a build uses too.
 func TestGCCountsChunksThatAreKept(t *testing.T) {
 	d := openChunking(t, 64<<10)
-	keepChunked(t, d, "model")
+	keepModel(t, d)
 	if err := d.Pin(cache.Pin{Name: "release", Keys: []cache.Key{cache.KeyOf([]byte("model"))}}); err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestGCCountsChunksThatAreKept(t *testing.T) {
 // A large blob is found by its digest, as one that is a file.
 func TestFindChunked(t *testing.T) {
 	d := openChunking(t, 64<<10)
-	out := keepChunked(t, d, "model")
+	out := keepModel(t, d)
 	_, digests, err := d.Find(out.Digest.String())
 	if err != nil || len(digests) != 1 || digests[0] != out.Digest {
 		t.Errorf("Find = %v, %v; want %s", digests, err, out.Digest.Short())
@@ -75,7 +75,7 @@ func TestFindChunked(t *testing.T) {
 func TestVerifyAllWithADamagedChunk(t *testing.T) {
 	for range 10 {
 		d := openChunking(t, 64<<10)
-		out := keepChunked(t, d, "model")
+		out := keepModel(t, d)
 		chunk := filesOf(t, d, "blobs")[0]
 		wear(t, chunk, 100)
 		v, err := d.VerifyAll(t.Context(), nil)
@@ -92,7 +92,7 @@ func TestVerifyAllWithADamagedChunk(t *testing.T) {
 // What a gc drops while all is verified is not damage.
 func TestVerifyAllBesideAGC(t *testing.T) {
 	d := openChunking(t, 64<<10)
-	keepChunked(t, d, "model")
+	keepModel(t, d)
 	dropped := false
 	v, err := d.VerifyAll(t.Context(), func(int64, int64) {
 		if !dropped {

@@ -130,7 +130,7 @@ func runBuild(ctx context.Context, p *program, w *words) (int, error) {
 	}
 	opt.KeepGoing, opt.Current, opt.Known = a.keepGoing, q.came, q.known(store)
 	v := p.show(ctx, r.Graph, want, opt, a.view)
-	defer hold(store, "bonsai build", v)()
+	defer hold(store, "bonsai build", v.Remark)()
 	rec := p.recorder("build", w, a.selection.targets, opt)
 	outputs, err := p.build(ctx, r.Graph, want, opt, v, rec)
 	if err == nil {
@@ -146,15 +146,15 @@ func runBuild(ctx context.Context, p *program, w *words) (int, error) {
 	return exitBuilt, errors.Join(err, finishTrace(trace, run))
 }
 
-// hold says in the cache that this process builds, until release is called, so that no
-// gc drops what it uses. What cannot be written is not collected either.
-func hold(store *cache.Dir, purpose string, v *view.Build) (release func()) {
+// hold says in the cache that this process works with it, until release is called, so
+// that no gc drops what it uses. What cannot be written is not collected either.
+func hold(store *cache.Dir, purpose string, warn func(string)) (release func()) {
 	release, err := store.Hold(purpose)
 	if err == nil {
 		return release
 	}
 	if !errors.Is(err, cache.ErrReadOnly) {
-		v.Remark("a gc beside this build may drop what it uses, which is then made again: " + err.Error())
+		warn("a gc beside this may drop what it uses: " + err.Error())
 	}
 	return func() {}
 }

@@ -94,7 +94,7 @@ func runGC(ctx context.Context, p *program, w *words) (int, error) {
 }
 
 // runPin keeps what a target's last build made, or a result or blob by its name.
-func runPin(_ context.Context, p *program, w *words) (int, error) {
+func runPin(ctx context.Context, p *program, w *words) (int, error) {
 	dir, opt := p.readCacheView(w)
 	target, name, key, digest := w.text("target", ""), w.text("name", ""), w.text("key", ""), w.text("digest", "")
 	closure, recipe := w.flag("closure"), readRecipeArgs(w)
@@ -110,7 +110,7 @@ func runPin(_ context.Context, p *program, w *words) (int, error) {
 	case given > 1:
 		return 0, misused("target=, key= and digest= each say what to pin: give one")
 	case given == 0:
-		return p.listPins(dir, opt)
+		return p.listPins(ctx, dir, opt)
 	}
 	store, err := p.openStore(dir, cache.OpenDir)
 	if err != nil {
@@ -131,7 +131,7 @@ func runPin(_ context.Context, p *program, w *words) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return p.listPins(dir, opt)
+	return p.listPins(ctx, dir, opt)
 }
 
 func pinKey(store *cache.Dir, pin *cache.Pin, prefix string) error {
@@ -214,12 +214,12 @@ func makers(targets []*recipes.Target, all bool) (actions []engine.Action) {
 }
 
 // listPins shows the pins and what each keeps.
-func (p *program) listPins(dir string, opt view.CacheOptions) (int, error) {
+func (p *program) listPins(ctx context.Context, dir string, opt view.CacheOptions) (int, error) {
 	store, err := p.openStore(dir, cache.OpenReadOnly)
 	if err != nil {
 		return 0, err
 	}
-	s, err := store.Survey(context.Background())
+	s, err := store.Survey(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -227,7 +227,7 @@ func (p *program) listPins(dir string, opt view.CacheOptions) (int, error) {
 }
 
 // runUnpin removes a pin.
-func runUnpin(_ context.Context, p *program, w *words) (int, error) {
+func runUnpin(ctx context.Context, p *program, w *words) (int, error) {
 	dir, opt := p.readCacheView(w)
 	name := orElse(w.word(0), w.text("name", ""))
 	switch {
@@ -246,7 +246,7 @@ func runUnpin(_ context.Context, p *program, w *words) (int, error) {
 		}
 		return 0, err
 	}
-	return p.listPins(dir, opt)
+	return p.listPins(ctx, dir, opt)
 }
 
 // runVerify hashes everything.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -23,10 +22,15 @@ func runExport(ctx context.Context, p *program, w *words) (int, error) {
 	case to == "":
 		return 0, misused("export where? to=FILE, or to=- for standard output")
 	}
-	store, bundle, err := p.bundleOf(ctx, dir, target, recipe, all)
+	bundle, err := p.bundleOf(ctx, dir, target, recipe, all)
 	if err != nil {
 		return 0, err
 	}
+	store, err := p.openStore(dir, cache.OpenDir)
+	if err != nil {
+		return 0, err
+	}
+	defer hold(store, "bonsai cache export", p.warn)()
 	bar := view.NewProgress(p.stderr, p.style("auto", p.stderr), "exporting", p.now)
 	size, err := p.writeTo(to, func(w io.Writer) error { return store.Pack(ctx, w, bundle, bar.Report) })
 	bar.Close()
@@ -42,10 +46,10 @@ func runExport(ctx context.Context, p *program, w *words) (int, error) {
 
 // bundleOf returns what a target that is up to date needs, with the blobs of all that it
 // is made of if all is set.
-func (p *program) bundleOf(ctx context.Context, dir, target string, a recipeArgs, all bool) (*cache.Dir, cache.Bundle, error) {
+func (p *program) bundleOf(ctx context.Context, dir, target string, a recipeArgs, all bool) (cache.Bundle, error) {
 	r, _, err := p.load(a, "auto")
 	if err != nil {
-		return nil, cache.Bundle{}, err
+		return cache.Bundle{}, err
 	}
 	var names []string
 	if target != "" {
@@ -53,18 +57,18 @@ func (p *program) bundleOf(ctx context.Context, dir, target string, a recipeArgs
 	}
 	targets, err := r.targets(names)
 	if err != nil {
-		return nil, cache.Bundle{}, err
+		return cache.Bundle{}, err
 	}
 	store, opt, err := p.openCache(cacheArgs{dir: dir}, r, cache.OpenReadOnly)
 	if err != nil {
-		return nil, cache.Bundle{}, err
+		return cache.Bundle{}, err
 	}
 	plan, err := engine.MakePlan(ctx, r.Graph, artifacts(targets), opt)
 	if err != nil {
-		return nil, cache.Bundle{}, err
+		return cache.Bundle{}, err
 	}
 	if n := plan.Total(engine.Run).Actions + plan.Total(engine.Maybe).Actions; n > 0 {
-		return nil, cache.Bundle{}, fmt.Errorf("export target %s: it is not up to date, %d of its actions may run", target, n)
+		return cache.Bundle{}, fmt.Errorf("export target %s: it is not up to date, %d of its actions may run", target, n)
 	}
 	wanted := map[[2]string]bool{}
 	for _, action := range makers(targets, all) {
@@ -81,7 +85,7 @@ func (p *program) bundleOf(ctx context.Context, dir, target string, a recipeArgs
 			bundle.Blobs = append(bundle.Blobs, there(store, res)...)
 		}
 	}
-	return store, bundle, nil
+	return bundle, nil
 }
 
 // there returns the outputs of a result whose blobs are in the store.
@@ -110,6 +114,9 @@ func (p *program) writeTo(path string, write func(io.Writer) error) (int64, erro
 	}
 	return c.n, err
 }
+
+// warn tells of something that went wrong and stops nothing.
+func (p *program) warn(text string) { fmt.Fprintf(p.stderr, "warning: %s\n", text) }
 
 // A counted writer counts bytes.
 type counted struct {
@@ -146,12 +153,7 @@ func runImport(ctx context.Context, p *program, w *words) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	release, err := store.Hold("bonsai cache import")
-	if err == nil {
-		defer release()
-	} else if errors.Is(err, cache.ErrReadOnly) {
-		return 0, err
-	}
+	defer hold(store, "bonsai cache import", p.warn)()
 	bar := view.NewProgress(p.stderr, p.style("auto", p.stderr), "importing", p.now)
 	u, err := store.Unpack(ctx, in, bar.Report)
 	bar.Close()

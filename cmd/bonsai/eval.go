@@ -110,7 +110,7 @@ func runEval(ctx context.Context, p *program, w *words) (int, error) {
 	}
 	want := r.Targets["evaluation.scores"].Artifacts()
 	v := p.show(ctx, r.Graph, want, opt, a.view)
-	defer hold(store, "bonsai eval", v)()
+	defer hold(store, "bonsai eval", v.Remark)()
 	rec := p.recorder("eval", w, nil, opt)
 	outputs, err := p.build(ctx, r.Graph, want, opt, v, rec)
 	run := rec.Finish(r.Graph, err)
