@@ -94,15 +94,15 @@ func serve(catalogue func(rules.Settings) rules.Catalogue) {
 		catalogue: catalogue, lookupEnv: os.LookupEnv, stdin: os.Stdin, stderr: os.Stderr,
 		now: time.Now, room: diskRoom,
 	}
-	go p.interrupts(cancel)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go p.interrupts(signals, cancel)
 	os.Exit(p.run(ctx, os.Args[1:], os.Stdout))
 }
 
 // interrupts cancels at the first signal, so that what is finished is kept and nothing
 // is left behind, and ends the process at the second.
-func (p *program) interrupts(cancel func()) {
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+func (p *program) interrupts(signals <-chan os.Signal, cancel func()) {
 	<-signals
 	const notice = "finishing; press Ctrl-C again to stop now (what is finished is kept either way)"
 	if say := p.notice.Load(); say != nil {
