@@ -31,7 +31,7 @@ func functions(dir string, lookupEnv func(string) (string, bool), saw func(rules
 
 		// Texts.
 		"chomp": stdlib.ChompFunc, "endswith": textTest(strings.HasSuffix), "format": plain(stdlib.FormatFunc),
-		"formatlist": plain(stdlib.FormatListFunc), "indent": stdlib.IndentFunc, "join": stdlib.JoinFunc,
+		"formatlist": plain(stdlib.FormatListFunc), "indent": limited(stdlib.IndentFunc, wideIndent), "join": stdlib.JoinFunc,
 		"lower": stdlib.LowerFunc, "regex": stdlib.RegexFunc, "regexall": stdlib.RegexAllFunc,
 		"regexreplace": stdlib.RegexReplaceFunc, "replace": stdlib.ReplaceFunc, "split": stdlib.SplitFunc,
 		"startswith": textTest(strings.HasPrefix), "strcontains": textTest(strings.Contains),
@@ -46,7 +46,7 @@ func functions(dir string, lookupEnv func(string) (string, bool), saw func(rules
 		"element": stdlib.ElementFunc, "flatten": stdlib.FlattenFunc, "keys": stdlib.KeysFunc,
 		"length": lengthFunc(), "lookup": stdlib.LookupFunc, "merge": stdlib.MergeFunc,
 		"range": stdlib.RangeFunc, "reverse": stdlib.ReverseListFunc,
-		"setintersection": stdlib.SetIntersectionFunc, "setproduct": stdlib.SetProductFunc,
+		"setintersection": stdlib.SetIntersectionFunc, "setproduct": limited(stdlib.SetProductFunc, largeProduct),
 		"setsubtract": stdlib.SetSubtractFunc, "setunion": stdlib.SetUnionFunc,
 		"slice": stdlib.SliceFunc, "sort": stdlib.SortFunc, "values": stdlib.ValuesFunc,
 		"zipmap": stdlib.ZipmapFunc,

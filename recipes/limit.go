@@ -9,6 +9,8 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
 
 	"bonsai/rules"
 )
@@ -25,6 +27,52 @@ const (
 const maxExponent = 4 // digits
 
 var hugeNumber = regexp.MustCompile(`[0-9.][eE][+-]?0*[1-9][0-9]{4,}`)
+
+// What a function may be asked to make at once: beyond that a short expression, half typed
+// perhaps, takes all memory there is.
+const (
+	maxIndent  = 1000    // spaces
+	maxProduct = 100_000 // elements
+)
+
+// limited makes f refuse arguments that tooMuch returns an error for. Some may be unknown
+// or null then.
+func limited(f function.Function, tooMuch func(args []cty.Value) error) function.Function {
+	return function.New(&function.Spec{
+		Description: f.Description(), Params: f.Params(), VarParam: f.VarParam(),
+		Type: func(args []cty.Value) (cty.Type, error) {
+			if err := tooMuch(args); err != nil {
+				return cty.NilType, err
+			}
+			return f.ReturnTypeForValues(args)
+		},
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) { return f.Call(args) },
+	})
+}
+
+// wideIndent is for indent(spaces, text).
+func wideIndent(args []cty.Value) error {
+	if v := args[0]; v.IsKnown() && !v.IsNull() && v.Type() == cty.Number {
+		if n, _ := v.AsBigFloat().Float64(); n < 0 || n > maxIndent {
+			return function.NewArgErrorf(0, "a text is indented by 0 to %d spaces", maxIndent)
+		}
+	}
+	return nil
+}
+
+// largeProduct is for setproduct(sets...).
+func largeProduct(args []cty.Value) error {
+	n := 1
+	for i, v := range args {
+		if !v.IsKnown() || v.IsNull() || !v.CanIterateElements() {
+			continue
+		}
+		if n *= max(v.LengthInt(), 1); n > maxProduct {
+			return function.NewArgErrorf(i, "a product has at most %d elements", maxProduct)
+		}
+	}
+	return nil
+}
 
 // checkLimits reports a file that is too deep for the parser. It answers false then.
 func (l *loader) checkLimits(f File) bool {

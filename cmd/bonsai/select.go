@@ -233,17 +233,14 @@ func (r *loaded) listTargets() string {
 			fmt.Fprintf(&b, "\n  target=%-16s %s", name, t.Description)
 		}
 	}
-	if b.Len() == 0 {
-		return "which target? This recipe declares none; each step is one, such as " + r.anyStep()
+	switch {
+	case b.Len() > 0:
+		return "which target? This recipe declares" + b.String()
+	case len(r.Steps) == 0:
+		return "nothing to make: this recipe has no steps and declares no target"
+	default:
+		return "which target? This recipe declares none; each step is one, such as target=" + r.Steps[len(r.Steps)-1].Address
 	}
-	return "which target? This recipe declares" + b.String()
-}
-
-func (r *loaded) anyStep() string {
-	if len(r.Steps) == 0 {
-		return "none: it is empty"
-	}
-	return "target=" + r.Steps[len(r.Steps)-1].Address
 }
 
 // artifacts returns what targets build, each once.

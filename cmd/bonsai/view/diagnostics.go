@@ -56,6 +56,7 @@ func (m *MistakesError) place(at hcl.Range, _ *hcl.Range, p palette) string {
 	if line == "" {
 		return b.String() + "\n"
 	}
+	line, at = excerpt(line, at)
 	before, marked := split(line, at)
 	number := fmt.Sprintf("  %4d ", at.Start.Line)
 	fmt.Fprintf(&b, "\n%s%s\n%s%s%s\n", p.faint.Render(number+"| "), printable(line),
@@ -94,6 +95,29 @@ func lineAt(text []byte, at int) string {
 		to = at + i
 	}
 	return strings.TrimRight(string(text[from:to]), "\r")
+}
+
+// mostLine is how many columns of a line are shown: a recipe in JSON may be a single line.
+const mostLine = 200
+
+// excerpt returns what is around a place of a line that is too long to show, and the place
+// in it.
+func excerpt(line string, at hcl.Range) (string, hcl.Range) {
+	runes := []rune(line)
+	if len(runes) <= mostLine {
+		return line, at
+	}
+	from := max(0, min(at.Start.Column-1-mostLine/2, len(runes)-mostLine))
+	text := string(runes[from : from+mostLine])
+	if from+mostLine < len(runes) {
+		text += "…"
+	}
+	if from > 0 {
+		text = "…" + text
+		at.Start.Column -= from - 1
+		at.End.Column -= from - 1
+	}
+	return text, at
 }
 
 // split returns the blanks before the marks under a line, with its tabs, and how many
