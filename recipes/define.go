@@ -241,10 +241,8 @@ func (d *Definition) over(all map[string]function.Function, result hcl.Expressio
 		}
 		return v, nil
 	}
-	spec.Type = func(args []cty.Value) (cty.Type, error) {
-		v, err := value(args)
-		return v.Type(), err
-	}
+	// To find the type by the value would evaluate it twice, and calls of calls 2ⁿ times.
+	spec.Type = function.StaticReturnType(cty.DynamicPseudoType)
 	spec.Impl = func(args []cty.Value, _ cty.Type) (cty.Value, error) { return value(args) }
 	return function.New(spec)
 }

@@ -100,7 +100,7 @@ func depth(b []byte) int {
 		case '(', '[', '{':
 			now++
 		case ')', ']', '}':
-			now--
+			now = max(now-1, 0) // one in a comment or a text closes nothing
 		}
 		deepest = max(deepest, now)
 	}
