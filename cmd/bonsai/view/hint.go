@@ -89,8 +89,12 @@ func systemHint(err error) string {
 
 // goOnHint is for failures that nothing else is known about.
 func goOnHint(err error) string {
-	if is[*engine.ActionError](err) {
-		return "What was finished is kept: the next build goes on from there."
+	if e, ok := errors.AsType[*engine.ActionError](err); ok {
+		kept := "What was finished is kept: the next build goes on from there."
+		if e.Logged {
+			kept += " All that the action said: bonsai log " + e.Step
+		}
+		return kept
 	}
 	return ""
 }

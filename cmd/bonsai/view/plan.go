@@ -182,8 +182,11 @@ const tooLittle = ": too little"
 func timeLine(p *Planning) string {
 	run, maybe := p.Total(engine.Run), p.Total(engine.Maybe)
 	line := "takes about " + seconds(run.Seconds)
-	if maybe.Seconds > 0 {
-		line += fmt.Sprintf(", and %s if all runs that may", seconds(run.Seconds+maybe.Seconds))
+	switch all := run.Seconds + maybe.Seconds; {
+	case run.Seconds < all/100:
+		line = "takes up to " + seconds(all)
+	case maybe.Seconds > 0:
+		line = fmt.Sprintf("takes between %s and %s", seconds(run.Seconds), seconds(all))
 	}
 	if secs, chain := p.Critical(); secs > 0 && len(chain) > 1 {
 		line += fmt.Sprintf("; the longest chain %s, in %s", seconds(secs), count(len(chain), "action"))

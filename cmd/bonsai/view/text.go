@@ -21,13 +21,15 @@ type text struct {
 	opt     BuildOptions
 	p       palette
 	put     func(line string) // writes a whole line
+	dot     func()            // writes a sign of life between lines
 	running []*run            // in the order they started
 	waits   []wait
-	total   int // actions looked at
-	over    int // actions that ended
-	hits    int // of these, those that were up to date
-	last    time.Time
-	skipped []skips // in the order of what failed
+	total   int       // actions looked at
+	over    int       // actions that ended
+	hits    int       // of these, those that were up to date
+	last    time.Time // of a line
+	sign    time.Time // of a line or a dot
+	skipped []skips   // in the order of what failed
 
 	expected  int                // actions that will or may run, and have not started
 	costs     map[string]float64 // what is expected of them, in seconds, by label
@@ -59,12 +61,30 @@ type wait struct {
 	began        time.Time
 }
 
-func newText(opt BuildOptions) *text { return &text{opt: opt, p: opt.palette(), last: opt.Now()} }
+func newText(opt BuildOptions) *text {
+	return &text{opt: opt, p: opt.palette(), last: opt.Now(), sign: opt.Now()}
+}
 
 // newLines returns a text that writes its lines to w.
 func newLines(w io.Writer, opt BuildOptions) *text {
 	t := newText(opt)
-	t.put = func(line string) { fmt.Fprintln(w, line) }
+	dots := 0 // in the last line, which is not whole
+	end := func() {
+		if dots > 0 {
+			fmt.Fprintln(w)
+			dots = 0
+		}
+	}
+	t.put = func(line string) {
+		end()
+		fmt.Fprintln(w, line)
+	}
+	t.dot = func() {
+		fmt.Fprint(w, ".")
+		if dots++; dots == dotsALine {
+			end()
+		}
+	}
 	return t
 }
 
@@ -271,28 +291,44 @@ func (t *text) close(s summary, err error) {
 // line writes a whole line.
 func (t *text) line(s string) {
 	t.last = t.opt.Now()
+	t.sign = t.last
 	t.put(s)
 }
 
 // silence is the longest time without a sign of life.
 const silence = 2 * time.Second
 
-// tick writes a line if none was written for a while. An action of hours gets fewer of
-// them: one a thirtieth of its time.
+// dotsALine is how many dots stand in a line: a minute of them.
+const dotsALine = 30
+
+// tick writes a line if none was written for a while, and dots between lines. An action
+// of hours gets fewer lines: one a thirtieth of its time.
 func (t *text) tick(now time.Time) {
-	quiet := now.Sub(t.last)
+	what, since := t.standing(now)
+	switch {
+	case what == "":
+	case now.Sub(t.last) >= max(silence-tickEvery, now.Sub(since)/30):
+		t.line(what)
+	case now.Sub(t.sign) >= silence-tickEvery:
+		t.sign = now
+		t.dot()
+	}
+}
+
+// standing says what goes on, and since when; "" if nothing does.
+func (t *text) standing(now time.Time) (what string, since time.Time) {
 	switch {
 	case len(t.running) > 0:
-		if r := t.running[0]; quiet >= max(silence-tickEvery, now.Sub(r.began)/30) {
-			t.line("running  " + t.status(r, now))
-		}
+		r := t.running[0]
+		return "running  " + t.status(r, now), r.began
 	case len(t.waits) > 0:
-		if w := t.waits[0]; quiet >= max(silence-tickEvery, now.Sub(w.began)/30) {
-			t.line(printable(fmt.Sprintf("waiting  [%d/%d] %s for %s, %s", t.over, t.total, w.name, w.holder,
-				duration(now.Sub(w.began).Truncate(time.Second)))))
-		}
-	case t.over < t.total && quiet >= silence-tickEvery:
-		t.line(fmt.Sprintf("looking  [%d/%d] at what is up to date", t.over, t.total))
+		w := t.waits[0]
+		return printable(fmt.Sprintf("waiting  [%d/%d] %s for %s, %s", t.over, t.total, w.name, w.holder,
+			duration(now.Sub(w.began).Truncate(time.Second)))), w.began
+	case t.over < t.total:
+		return fmt.Sprintf("looking  [%d/%d] at what is up to date", t.over, t.total), now
+	default:
+		return "", now
 	}
 }
 
