@@ -132,9 +132,11 @@ func runBuild(ctx context.Context, p *program, w *words) (int, error) {
 	v := p.show(ctx, r.Graph, want, opt, a.view)
 	defer hold(store, "bonsai build", v.Remark)()
 	rec := p.recorder("build", w, a.selection.targets, opt)
-	outputs, err := p.build(ctx, r.Graph, want, opt, v, rec)
-	if err == nil {
-		err = place(store, places, want, outputs, v)
+	tell := telling(v, rec)
+	outputs, err := p.buildAndPlace(ctx, store, r.Graph, want, places, opt, v, tell)
+	if errors.Is(err, cache.ErrCorrupt) { // seen when it was placed, and set aside
+		v.Remark(err.Error() + "; it is made again")
+		outputs, err = p.buildAndPlace(ctx, store, r.Graph, want, places, opt, v, news(tell))
 	}
 	if err == nil {
 		q.learn(r, warnings, targets, want, outputs)
@@ -159,10 +161,45 @@ func hold(store *cache.Dir, purpose string, warn func(string)) (release func()) 
 	return func() {}
 }
 
-// build is engine.Build with its events drawn and recorded. In a slow build of bonsai
-// the first action that runs has a line that says so.
+// buildAndPlace builds what is wanted and places files of it.
+func (p *program) buildAndPlace(ctx context.Context, store *cache.Dir, g *engine.Graph, want []*engine.Artifact,
+	places []placement, opt engine.Options, v *view.Build, tell func(engine.Event),
+) ([]cache.Output, error) {
+	outputs, err := p.build(ctx, g, want, opt, v, tell)
+	if err != nil {
+		return nil, err
+	}
+	return outputs, place(store, places, want, outputs, v)
+}
+
+// telling returns what draws and records events.
+func telling(v *view.Build, rec *record.Recorder) func(engine.Event) {
+	return func(e engine.Event) {
+		rec.Event(e)
+		v.Event(e)
+	}
+}
+
+// news passes on what a second look at the same build has to tell: what runs, and not
+// what was found up to date the first time.
+func news(tell func(engine.Event)) func(engine.Event) {
+	return func(e engine.Event) {
+		switch e := e.(type) {
+		case engine.Planned, engine.Hashing:
+			return
+		case engine.Finished:
+			if e.Hit {
+				return
+			}
+		}
+		tell(e)
+	}
+}
+
+// build is engine.Build, which tells its events. In a slow build of bonsai the first
+// action that runs has a line that says so.
 func (p *program) build(
-	ctx context.Context, g *engine.Graph, want []*engine.Artifact, opt engine.Options, v *view.Build, rec *record.Recorder,
+	ctx context.Context, g *engine.Graph, want []*engine.Artifact, opt engine.Options, v *view.Build, tell func(engine.Event),
 ) ([]cache.Output, error) {
 	restore, actions := p.ease(), 0
 	defer func() { restore(actions) }()
@@ -179,8 +216,7 @@ func (p *program) build(
 					"build it with GOEXPERIMENT=simd")
 			}
 		}
-		rec.Event(e)
-		v.Event(e)
+		tell(e)
 	}
 	return engine.Build(ctx, g, want, opt)
 }

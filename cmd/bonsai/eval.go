@@ -112,7 +112,7 @@ func runEval(ctx context.Context, p *program, w *words) (int, error) {
 	v := p.show(ctx, r.Graph, want, opt, a.view)
 	defer hold(store, "bonsai eval", v.Remark)()
 	rec := p.recorder("eval", w, nil, opt)
-	outputs, err := p.build(ctx, r.Graph, want, opt, v, rec)
+	outputs, err := p.build(ctx, r.Graph, want, opt, v, telling(v, rec))
 	run := rec.Finish(r.Graph, err)
 	p.keep(store, run, v)
 	p.tidy(ctx, store, a.cacheMax, run, v)
