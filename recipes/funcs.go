@@ -206,7 +206,7 @@ func fileFunc(dir string, saw func(rules.Read)) function.Function {
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
 			path := under(dir, args[0].AsString())
 			saw(rules.Read{Kind: rules.FileRead, Name: path})
-			b, err := os.ReadFile(path)
+			b, err := ReadText(path)
 			if err != nil {
 				return cty.NilVal, function.NewArgError(0, err)
 			}

@@ -1,6 +1,7 @@
 package recipes
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 
@@ -42,6 +43,9 @@ func (l *loader) parse(files []File, p *part) (blocks []sourced, ok bool) {
 
 // parseFile returns the body of a file, or nil if its syntax is wrong.
 func (l *loader) parseFile(f File) hcl.Body {
+	if strings.HasSuffix(f.Name, ".json") {
+		f.Bytes = bytes.TrimPrefix(f.Bytes, []byte("\ufeff")) // as HCL does in its own syntax
+	}
 	l.recipe.Files[f.Name] = &hcl.File{Bytes: f.Bytes}
 	if !l.checkLimits(f) {
 		return nil

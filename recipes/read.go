@@ -3,6 +3,7 @@ package recipes
 import (
 	"embed"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -42,13 +43,32 @@ func read(path string, saw func(rules.Read)) (files []File, dir string, err erro
 	}
 	for _, name := range names {
 		saw(rules.Read{Kind: rules.FileRead, Name: name})
-		b, err := os.ReadFile(name)
+		b, err := ReadText(name)
 		if err != nil {
 			return nil, "", fmt.Errorf("read recipe: %w", err)
 		}
 		files = append(files, File{Name: name, Bytes: b})
 	}
 	return files, dir, nil
+}
+
+// maxText bounds the files of a recipe, in bytes: they are read whole, and a device may
+// have no end.
+const maxText = 64 << 20
+
+// ReadText is os.ReadFile for the texts that recipes are made of. It returns an error for
+// one of more than 64 MiB.
+func ReadText(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxText+1))
+	if err == nil && len(b) > maxText {
+		return nil, fmt.Errorf("%s has more than %d MiB, the most that a text of a recipe may have", path, maxText>>20)
+	}
+	return b, err
 }
 
 // recipesIn returns the paths of the recipe files in a folder, in order of name.

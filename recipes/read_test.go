@@ -1,6 +1,7 @@
 package recipes_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -56,6 +57,39 @@ word "a" { text = "${fileexists("gone.txt")} ${env("HOME")}" }`
 	for r := range want {
 		if !got[r] {
 			t.Errorf("%v %s was looked at and not reported; reported were %v", r.Kind, r.Name, got)
+		}
+	}
+}
+
+// A text without an end, such as a device, is not read into memory.
+func TestReadTextIsBounded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.hcl")
+	f, err := os.Create(path)
+	if err == nil {
+		err = errors.Join(f.Truncate(64<<20+1), f.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := recipes.ReadText(path); err == nil || !strings.Contains(err.Error(), "more than 64 MiB") {
+		t.Errorf("ReadText of a huge file: %v", err)
+	}
+	if _, _, err := recipes.Read(path); err == nil {
+		t.Error("Read of a huge file succeeds")
+	}
+	if err := os.WriteFile(path, []byte("locals {}"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := recipes.ReadText(path); err != nil || string(b) != "locals {}" {
+		t.Errorf("ReadText = %q, %v", b, err)
+	}
+}
+
+func TestByteOrderMark(t *testing.T) {
+	for name, text := range map[string]string{"a.hcl": `word "a" { text = "x" }`, "a.hcl.json": `{"word": {"a": {"text": "x"}}}`} {
+		r, diags := recipes.Load([]recipes.File{{Name: name, Bytes: []byte("\ufeff" + text)}}, recipes.Options{Catalogue: toys()})
+		if diags.HasErrors() || len(r.Steps) != 1 {
+			t.Errorf("%s with a mark: %v", name, diags)
 		}
 	}
 }

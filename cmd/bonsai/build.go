@@ -121,7 +121,7 @@ func runBuild(ctx context.Context, p *program, w *words) (int, error) {
 		return 0, err
 	}
 	want := artifacts(targets)
-	if err := p.holds(ctx, saved, w, r, want, opt); err != nil {
+	if err := p.holds(ctx, saved, w, r, targets, opt); err != nil {
 		return 0, err
 	}
 	trace, err := createTrace(a.trace)

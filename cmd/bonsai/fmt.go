@@ -102,7 +102,7 @@ func (p *program) formatInput(a formatArgs) (int, error) {
 
 // formatFile formats one file, in place if write is true.
 func formatFile(name string, write bool) (view.Formatted, error) {
-	before, err := os.ReadFile(name)
+	before, err := recipes.ReadText(name)
 	if err != nil {
 		return view.Formatted{}, err
 	}

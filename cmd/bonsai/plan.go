@@ -88,7 +88,7 @@ func (p *program) plan(ctx context.Context, a planArgs, w *words) (*view.Plannin
 	if a.out == "" || plan.Fits(opt.Memory) != nil {
 		return made, nil
 	}
-	request, err := p.requestOf(w, r, store.Path())
+	request, err := p.requestOf(w, r, targets, store.Path())
 	if err != nil {
 		return nil, err
 	}

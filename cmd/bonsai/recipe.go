@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -110,7 +109,7 @@ func (p *program) recipeOptions(a recipeArgs, dir string, tensors *mlx.Engine) (
 	}
 	for _, name := range a.varFiles {
 		a.sees(name)
-		text, err := os.ReadFile(name)
+		text, err := recipes.ReadText(name)
 		if err != nil {
 			return opt, fmt.Errorf("read variables: %w", err)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"bonsai/cmd/bonsai/view"
 	"bonsai/engine"
+	"bonsai/recipes"
 )
 
 // besidePlan are the keys of build that may be given beside plan=: they change nothing of
@@ -23,8 +24,8 @@ var besidePlan = []string{"color", "explain", "json", "keep-going", "out", "plan
 // ofPlanAlone are the keys of plan that a build does not take over.
 var ofPlanAlone = []string{"all", "color", "detailed-exitcode", "json", "out"}
 
-// requestOf returns what a plan was asked with. cache is the folder of the cache.
-func (p *program) requestOf(w *words, r *loaded, cache string) (*view.Request, error) {
+// requestOf returns what a plan of targets was asked with. cache is the folder of the cache.
+func (p *program) requestOf(w *words, r *loaded, targets []*recipes.Target, cache string) (*view.Request, error) {
 	folder, err := os.Getwd()
 	if err != nil {
 		return nil, err
@@ -32,7 +33,7 @@ func (p *program) requestOf(w *words, r *loaded, cache string) (*view.Request, e
 	if cache, err = filepath.Abs(cache); err != nil {
 		return nil, err
 	}
-	req := &view.Request{Bonsai: version, Made: p.now(), Folder: folder, Cache: cache, Words: []string{}}
+	req := &view.Request{Bonsai: version, Made: p.now(), Folder: folder, Cache: cache, Words: []string{}, Places: []view.StepPlace{}}
 	for _, key := range slices.Sorted(maps.Keys(w.values)) {
 		if !slices.Contains(ofPlanAlone, key) {
 			req.Words = append(req.Words, key+"="+w.values[key])
@@ -41,6 +42,13 @@ func (p *program) requestOf(w *words, r *loaded, cache string) (*view.Request, e
 	for _, name := range slices.Sorted(maps.Keys(r.Files)) {
 		sum := sha256.Sum256(r.Files[name].Bytes)
 		req.Files = append(req.Files, view.FileDigest{Name: name, Digest: hex.EncodeToString(sum[:])})
+	}
+	places, err := placesOf(targets, "")
+	if err != nil {
+		return nil, err
+	}
+	for _, pl := range places {
+		req.Places = append(req.Places, view.StepPlace{Step: pl.step, Path: pl.path})
 	}
 	req.Inputs, err = inputsOf(r.Graph)
 	return req, err
@@ -111,15 +119,17 @@ func openPlan(w *words) (*view.SavedPlan, *words, error) {
 }
 
 // holds returns a *view.StaleError if a saved plan is no longer what a build would do.
-func (p *program) holds(ctx context.Context, saved *view.SavedPlan, w *words, r *loaded, want []*engine.Artifact, opt engine.Options) error {
+func (p *program) holds(
+	ctx context.Context, saved *view.SavedPlan, w *words, r *loaded, targets []*recipes.Target, opt engine.Options,
+) error {
 	if saved == nil {
 		return nil
 	}
-	plan, err := engine.MakePlan(ctx, r.Graph, want, opt)
+	plan, err := engine.MakePlan(ctx, r.Graph, artifacts(targets), opt)
 	if err != nil {
 		return err
 	}
-	now, err := p.requestOf(w, r, saved.Request.Cache)
+	now, err := p.requestOf(w, r, targets, saved.Request.Cache)
 	if err != nil {
 		return err
 	}

@@ -57,7 +57,7 @@ func testsIn(dir string) (tests []recipes.File, err error) {
 		if e.IsDir() || !strings.HasSuffix(name, recipes.TestSuffix) || strings.HasPrefix(e.Name(), ".") {
 			continue
 		}
-		text, err := os.ReadFile(name)
+		text, err := recipes.ReadText(name)
 		if err != nil {
 			return nil, err
 		}

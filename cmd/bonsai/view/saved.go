@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 )
@@ -19,6 +20,7 @@ type Request struct {
 	Cache  string            `json:"cache"`  // folder
 	Words  []string          `json:"words"`  // arguments of build
 	Files  []FileDigest      `json:"files"`  // of the recipe and of its variables
+	Places []StepPlace       `json:"places"` // files that targets place, unless out= says where
 	Inputs map[string]string `json:"-"`      // of each action: digest of all that is known of it before anything runs
 }
 
@@ -26,6 +28,12 @@ type Request struct {
 type FileDigest struct {
 	Name   string `json:"name"`
 	Digest string `json:"digest"`
+}
+
+// A StepPlace is where the file of a step is placed.
+type StepPlace struct {
+	Step string `json:"step"`
+	Path string `json:"path"`
 }
 
 // A SavedPlan is a plan that was read from a file.
@@ -112,6 +120,7 @@ func (s *SavedPlan) Moved(p *Planning, now *Request) (moved []string) {
 		moved = append(moved, fmt.Sprintf("bonsai: %s → %s", s.Request.Bonsai, now.Bonsai))
 	}
 	moved = append(moved, movedFiles("file", s.Request.Files, now.Files)...)
+	moved = append(moved, movedPlaces(s.Request.Places, now.Places)...)
 	j := newPlanJSON(p)
 	moved = append(moved, movedFiles("source", digestsOf(s.Sources), digestsOf(j.Sources))...)
 	was := make(map[string]*entryJSON, len(s.Entries))
@@ -137,6 +146,21 @@ func (s *SavedPlan) Moved(p *Planning, now *Request) (moved []string) {
 	}
 	if len(moved) == 0 {
 		return followers
+	}
+	return moved
+}
+
+// movedPlaces says which files would be placed that were not before, and the reverse.
+func movedPlaces(was, is []StepPlace) (moved []string) {
+	for _, pl := range is {
+		if !slices.Contains(was, pl) {
+			moved = append(moved, fmt.Sprintf("%s would be placed as %s", pl.Step, pl.Path))
+		}
+	}
+	for _, pl := range was {
+		if !slices.Contains(is, pl) {
+			moved = append(moved, fmt.Sprintf("%s would not be placed as %s", pl.Step, pl.Path))
+		}
 	}
 	return moved
 }
