@@ -15,7 +15,7 @@ func TestSavedPlan(t *testing.T) {
 	const digest = "77ab77ab77ab77ab77ab77ab77ab77ab77ab77ab77ab77ab77ab77ab77ab77ab"
 	request := &view.Request{
 		Bonsai: "0.1.0", Made: time.Unix(1_800_000_000, 0).UTC(), Folder: "/home/me", Cache: "/cache",
-		Words: []string{"target=gguf"}, Files: []view.FileDigest{{Name: "recipe.hcl", Digest: digest}},
+		Words: []string{"target=gguf"}, Places: []view.StepPlace{{Step: "gguf.model", Path: "out/model.gguf"}}, Files: []view.FileDigest{{Name: "recipe.hcl", Digest: digest}},
 		Inputs: map[string]string{},
 	}
 	for _, e := range aPlan().Entries {
