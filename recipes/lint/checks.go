@@ -13,8 +13,14 @@ import (
 	"bonsai/recipes"
 )
 
-func unusedVariables(s *search) { s.unused("var", "variable") }
-func unusedLocals(s *search)    { s.unused("local", "local") }
+// unusedVariables leaves out recipes in which an include in JSON may give a variable on.
+func unusedVariables(s *search) {
+	if !s.inJSON {
+		s.unused("var", "variable")
+	}
+}
+
+func unusedLocals(s *search) { s.unused("local", "local") }
 
 // unused finds the names under a root that nothing but themselves refers to.
 func (s *search) unused(root, what string) {
@@ -38,8 +44,12 @@ func (s *search) unused(root, what string) {
 	}
 }
 
-// unusedFunctions finds the functions that no other expression of the recipe calls.
+// unusedFunctions finds the functions that no expression of the recipe calls, if all can be
+// looked into.
 func unusedFunctions(s *search) {
+	if s.inJSON {
+		return
+	}
 	used := map[string]bool{}
 	s.expressions(func(_ *hclsyntax.Block, e hclsyntax.Expression) {
 		if call, ok := e.(*hclsyntax.FunctionCallExpr); ok {

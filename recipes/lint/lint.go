@@ -60,6 +60,7 @@ func Rules() []Rule {
 type search struct {
 	survey   *recipes.Survey
 	bodies   []*hclsyntax.Body // of the recipe's own files, not those included
+	inJSON   bool              // some of the files are JSON, whose expressions are not looked into
 	comments []comment
 	rule     Rule
 	found    []Finding
@@ -77,6 +78,8 @@ func Check(files []recipes.File, opt recipes.Options) ([]Finding, *recipes.Surve
 		if body, ok := survey.Files[f.Name].Body.(*hclsyntax.Body); ok {
 			s.bodies = append(s.bodies, body)
 			s.comments = append(s.comments, commentsOf(f)...)
+		} else {
+			s.inJSON = true
 		}
 	}
 	for _, r := range Rules() {

@@ -137,3 +137,21 @@ func TestRules(t *testing.T) {
 		t.Errorf("the checks are %v; want them in order", names)
 	}
 }
+
+// Expressions in JSON are not looked into, so that nothing is called unused which may be
+// used there.
+func TestCheckBesideJSON(t *testing.T) {
+	files := []recipes.File{
+		{Name: "a.hcl", Bytes: []byte("function \"f\" {\n  params = []\n  result = \"x\"\n}\nvariable \"v\" { default = 1 }")},
+		{Name: "b.hcl.json", Bytes: []byte(`{"locals": {"a": "${f()}"}}`)},
+	}
+	found, _, diags := lint.Check(files, recipes.Options{})
+	if diags.HasErrors() {
+		t.Fatal(diags)
+	}
+	for _, f := range found {
+		if f.ID == "unused-function" || f.ID == "unused-variable" {
+			t.Errorf("found %s: %s", f.ID, f.What)
+		}
+	}
+}
