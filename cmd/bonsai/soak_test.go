@@ -125,8 +125,10 @@ func soakKills(t *testing.T, kills int) {
 		}
 		for whole := false; !whole && killed < kills; {
 			e := k.build(t, 1+time.Duration(rng.Float64()*float64(limit)))
-			whole = e.whole
-			if !whole {
+			if whole = e.whole; whole {
+				limit = max(limit*3/4, 10*time.Millisecond) // the machine was busy before: kill earlier
+			} else {
+				limit = limit * 5 / 4
 				killed++
 			}
 			finished += len(e.ran)
