@@ -95,7 +95,7 @@ func smallFolder(t *testing.T) string {
 // Ops read inputs that are stored in chunks, which cannot be mapped, as they read files.
 func TestInputsInChunks(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds a small model twice")
+		t.Skip("two builds of a small model take seconds; the whole test run has them")
 	}
 	dir := smallFolder(t)
 	now := func() time.Time { return time.Unix(1_800_000_000, 0) }

@@ -213,7 +213,11 @@ func FuzzDecode(f *testing.F) {
 		}
 		again, err := record.Encode(r)
 		if err != nil {
-			t.Skip() // a time out of JSON's range
+			// A time that is in JSON's range in its own zone can be out of it in another.
+			if !strings.Contains(err.Error(), "outside of range") {
+				t.Errorf("Encode of what Decode gave: %v", err)
+			}
+			return
 		}
 		if got, err := record.Decode(again); err != nil || !reflect.DeepEqual(got.Head, r.Head) {
 			t.Errorf("%+v decodes, and after another round is %+v, %v", r.Head, got, err)
